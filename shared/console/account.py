@@ -2,7 +2,7 @@
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from shared.console.cookies import clear_session_token, throttle_key
+from shared.console.cookies import clear_session_token, remember_known_account
 from shared.console.guard import SignedInAccount
 from shared.domain.accounts.password_rules import (
     MAX_LENGTH,
@@ -22,7 +22,7 @@ from shared.domain.accounts.password_rules import (
 )
 from shared.domain.accounts.passwords import PasswordVerifier, matching_hashes
 from shared.domain.accounts.sessions import end_other_sessions, end_session, list_sessions
-from shared.domain.accounts.throttles import SignInThrottle, SignInThrottledError
+from shared.domain.accounts.throttles import GuessedAccount, SignInThrottle, SignInThrottledError
 from shared.domain.audit_log import Action, AuditDetails
 from shared.platform.database.pool import Database
 
@@ -62,7 +62,8 @@ class AccountPages:
     database: Database
     throttles: SignInThrottle
     current_account: Callable[[], SignedInAccount]
-    set_password: Callable[[Connection[Any], UUID, str], None]
+    set_password: Callable[[Connection[Any], UUID, str], str]
+    """Returns the hash."""
     record_action: RecordAction
 
     def account(self, errors: dict[str, str] | None = None) -> str:
@@ -82,9 +83,10 @@ class AccountPages:
         if errors:
             return self.account(errors), _UNPROCESSABLE
         with self.database.transaction() as connection:
-            self.set_password(connection, account.id, request.form["new_password"])
+            hashed = self.set_password(connection, account.id, request.form["new_password"])
             end_other_sessions(connection, account.id, account.session_hash)
             self.record_action(connection, Action.PASSWORD_CHANGED)
+        remember_known_account(replace(account, password_hash=hashed))
         flash(_("Your password was changed. All your other sessions have ended."), "good")
         return redirect(url_for("people.account"), _SEE_OTHER)
 
@@ -107,16 +109,19 @@ class AccountPages:
         return redirect(url_for("people.account"), _SEE_OTHER)
 
     def _password_errors(self, account: SignedInAccount) -> dict[str, str]:
-        throttled = throttle_key(account.email)
+        # By session: who uses a stolen one does not keep the owner from changing the password in another one.
+        guessed = GuessedAccount(f"{account.id}/session/{account.session_hash.hex()}")
         try:
-            PasswordVerifier(self.database, self.throttles).count_attempt(throttled, account.address)
+            attempt = PasswordVerifier(self.database, self.throttles).count_attempt(
+                [guessed], account.address
+            )
         except SignInThrottledError:
             return {"current_password": _("Too many wrong passwords. Wait a minute and try again.")}
         current = request.form.get("current_password", "")[: 5 * MAX_LENGTH]
         if not matching_hashes([account.password_hash], current):
             return {"current_password": _("This is not your password.")}
         with self.database.transaction() as connection:
-            self.throttles.record_success(connection, throttled, account.address, resets_account=False)
+            self.throttles.record_success(connection, attempt, [guessed.id])
         try:
             check_password(request.form.get("new_password", ""), account.email)
         except PasswordNotAllowedError as refused:

@@ -1,34 +1,36 @@
 """What the signed session cookie holds: the session token, and which accounts have signed in with this browser.
 
-Failed sign-ins from a known browser are throttled separately. Somebody who guesses passwords elsewhere does not lock
-out the person who owns the account.
+Failed sign-ins to an account from a browser that knows it are throttled separately. Somebody who guesses passwords
+elsewhere does not lock out the person who owns the account.
 """
 
-import hashlib
 import secrets
 
 from flask import session
 
+from shared.domain.accounts.passwords import HasPassword, KnownBrowser, account_fingerprint
+
 _KNOWN = "known"
-_MAX_KNOWN_ACCOUNTS = 5
+_MAX_KNOWN_ACCOUNTS = 20
 _TOKEN = "token"  # noqa: S105  the name of a field
 _KEPT_AT_SIGN_IN = ("lang", _KNOWN)
 
 
-def throttle_key(email: str) -> str:
-    """Return the name under which sign-ins with this email address are counted."""
+def known_browser() -> KnownBrowser:
+    """Return this browser and the accounts it knows."""
     known = session.get(_KNOWN, {})
-    return f"{email} {known['browser']}" if _fingerprint(email) in known.get("accounts", ()) else email
+    return KnownBrowser(known.get("browser", ""), frozenset(known.get("accounts", ())))
 
 
-def remember_known_account(email: str) -> None:
-    """Mark this browser as one from which this account has signed in. It remembers the latest five accounts."""
+def remember_known_account(person: HasPassword) -> None:
+    """Mark this browser as one from which this account has signed in. Call it only after its password was right.
+
+    The browser remembers the latest 20 accounts, until their password changes.
+    """
     known = session.get(_KNOWN) or {"browser": secrets.token_hex(16), "accounts": []}
-    others = [account for account in known["accounts"] if account != _fingerprint(email)]
-    session[_KNOWN] = {
-        "browser": known["browser"],
-        "accounts": [_fingerprint(email), *others][:_MAX_KNOWN_ACCOUNTS],
-    }
+    added = account_fingerprint(person)
+    others = [account for account in known["accounts"] if account != added]
+    session[_KNOWN] = {"browser": known["browser"], "accounts": [added, *others][:_MAX_KNOWN_ACCOUNTS]}
 
 
 def session_token() -> str:
@@ -45,7 +47,3 @@ def set_session_token(token: str) -> None:
 
 def clear_session_token() -> None:
     set_session_token("")
-
-
-def _fingerprint(email: str) -> str:
-    return hashlib.sha256(email.encode("utf-8", "surrogatepass")).hexdigest()[:16]

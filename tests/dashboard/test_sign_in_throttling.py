@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import timedelta
 from threading import Event, Thread
+from uuid import UUID
 
 import pytest
 
@@ -12,12 +13,19 @@ from shared.domain.accounts.members import find_members_by_email, set_password
 from shared.domain.accounts.passwords import hash_password, matching_hashes
 from shared.domain.accounts.roles import Role
 from shared.domain.accounts.sessions import end_other_sessions, find_session, start_session
-from shared.domain.accounts.throttles import ACCOUNT, ADDRESS, SignInThrottle, SignInThrottledError
+from shared.domain.accounts.throttles import (
+    ACCOUNT,
+    ADDRESS,
+    GuessedAccount,
+    SignInThrottle,
+    SignInThrottledError,
+)
 from tests.clock import Clock
 from tests.dashboard.world import PASSWORD, DashboardWorld
 from tests.waiting import eventually
 
 WRONG = "not the password at all"
+THEIR_PASSWORD = "a password of their own"
 
 
 @pytest.mark.parametrize("disguise", ["{} ", " {}", "{}\u2003", "{}\t", "{}" + " " * 300])
@@ -40,20 +48,81 @@ def test_an_invalid_email_address_has_no_account(pages: DashboardWorld) -> None:
 
 def test_sign_in_at_another_merchant_does_not_reset_the_throttle(pages: DashboardWorld, clock: Clock) -> None:
     """An owner of another merchant invites the email address and chooses a password for it."""
-    email = pages.make_member(Role.OWNER)
-    other = pages.make_merchant("Benghazi Books")
-    with pages.database.transaction() as connection:
-        pages.make_member(Role.VIEWER, other, email)
-        with pages.database.cursor() as cursor:
-            theirs = next(one for one in find_members_by_email(cursor, email) if one.merchant_id == other.id)
-        set_password(connection, theirs.id, "a password of their own")
+    email, _theirs = _member_who_is_invited_elsewhere(pages)
     clock.stop_at(clock.now())
     statuses = []
     for _ in range(ACCOUNT.free):
         statuses.append(pages.person().sign_in(email, WRONG).status_code)
-        statuses.append(pages.person().sign_in(email, "a password of their own").status_code)
+        statuses.append(pages.person().sign_in(email, THEIR_PASSWORD).status_code)
     statuses.append(pages.person().sign_in(email, WRONG).status_code)
     assert statuses[-1] == 429
+    assert pages.person().sign_in(email, PASSWORD).status_code == 429
+
+
+def test_browser_known_to_another_merchants_member_has_no_guesses_of_its_own(
+    pages: DashboardWorld, clock: Clock
+) -> None:
+    """Each cookie jar in which somebody signed in with the same address elsewhere once bought five more guesses."""
+    email, _theirs = _member_who_is_invited_elsewhere(pages)
+    owner = pages.person()
+    owner.sign_in(email, PASSWORD)
+    owner.post("/sign-out")
+    now = clock.now()
+    clock.stop_at(now)
+    guessers = [pages.person(), pages.person()]
+    for guesser in guessers:
+        assert guesser.sign_in(email, THEIR_PASSWORD).url == f"{pages.url}/"
+        guesser.post("/sign-out")
+    guesses = [guesser.sign_in(email, WRONG).status_code for guesser in guessers for _ in range(ACCOUNT.free)]
+    # Their own two sign-ins were guesses at the owner's account, too.
+    left = ACCOUNT.free - len(guessers)
+    assert guesses == [422] * left + [429] * (len(guesses) - left)
+    clock.stop_at(now + timedelta(seconds=ACCOUNT.longest_wait_s))
+    assert guessers[0].sign_in(email, WRONG).status_code == 422, "one more"
+    assert guessers[1].sign_in(email, PASSWORD).status_code == 429, "the right password is not looked at"
+    assert owner.sign_in(email, PASSWORD).url == f"{pages.url}/", "the owner is not locked out"
+
+
+def test_guess_that_is_right_for_ones_own_account_counts_for_the_other_one(
+    pages: DashboardWorld, clock: Clock
+) -> None:
+    """Somebody sets the password of their own member to each guess, so that every sign-in succeeds."""
+    email, theirs = _member_who_is_invited_elsewhere(pages)
+    clock.stop_at(clock.now())
+    guesser = pages.person()
+    for guess in [*(f"guess number {number}" for number in range(ACCOUNT.free)), PASSWORD]:
+        with pages.database.transaction() as connection:
+            set_password(connection, theirs, guess)
+        assert guesser.sign_in(email, guess).url == f"{pages.url}/", "it reveals nothing of the other member"
+        guesser.post("/sign-out")
+
+
+def test_guesses_in_a_known_browser_count_for_other_browsers(pages: DashboardWorld, clock: Clock) -> None:
+    email = pages.make_member(Role.OWNER)
+    known = pages.person()
+    known.sign_in(email, PASSWORD)
+    known.post("/sign-out")
+    clock.stop_at(clock.now())
+    for _ in range(ACCOUNT.free):
+        assert known.sign_in(email, WRONG).status_code == 422
+    assert pages.person().sign_in(email, PASSWORD).status_code == 429
+
+
+def test_browser_is_known_as_long_as_the_password_stays_the_same(pages: DashboardWorld, clock: Clock) -> None:
+    """Who has once known a password cannot keep browsers with guesses of their own."""
+    email = pages.make_member(Role.OWNER)
+    changes, old = pages.person(), pages.person()
+    for person in (changes, old):
+        person.sign_in(email, PASSWORD)
+    changes.open("/account")
+    changes.post("/account/password", current_password=PASSWORD, new_password="seven small boats at sea")
+    changes.post("/sign-out")
+    clock.stop_at(clock.now())
+    guesser = pages.person()
+    for _ in range(ACCOUNT.free):
+        guesser.sign_in(email, WRONG)
+    assert old.sign_in(email, "seven small boats at sea").status_code == 429
+    assert changes.sign_in(email, "seven small boats at sea").url == f"{pages.url}/"
 
 
 def test_a_known_browser_is_not_throttled_by_guesses_elsewhere(pages: DashboardWorld, clock: Clock) -> None:
@@ -86,7 +155,7 @@ def test_addresses_of_one_network_are_throttled_together(world: DashboardWorld, 
 
     def count(number: int, address: str) -> None:
         with world.database.transaction() as connection:
-            throttles.count_attempt(connection, f"account-{number}", address)
+            throttles.count_attempt(connection, [GuessedAccount(f"account-{number}")], address)
 
     for number in range(ADDRESS.free):
         count(number, f"2001:db8:1:2::{number:x}")
@@ -102,11 +171,12 @@ def test_addresses_of_one_network_are_throttled_together(world: DashboardWorld, 
 def test_concurrent_sign_ins_do_not_deadlock(world: DashboardWorld) -> None:
     throttles = SignInThrottle(b"key")
 
-    def sign_in(_number: int) -> None:
+    def sign_in(number: int) -> None:
+        accounts = [GuessedAccount("one", "browser" if number % 2 else None), GuessedAccount("two")]
         with world.database.transaction() as connection:
-            throttles.count_attempt(connection, "account", "192.0.2.7")
+            attempt = throttles.count_attempt(connection, accounts, "192.0.2.7")
         with world.database.transaction() as connection:
-            throttles.record_success(connection, "account", "192.0.2.7", resets_account=True)
+            throttles.record_success(connection, attempt, ["one", "two"])
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(sign_in, range(100)))
@@ -209,3 +279,15 @@ def test_too_many_concurrent_passwords_are_refused(pages: DashboardWorld) -> Non
         busy = person.sign_in(email, PASSWORD)
         assert (busy.status_code, busy.headers["Retry-After"]) == (503, "1")
     assert person.sign_in(email, PASSWORD).url == f"{pages.url}/"
+
+
+def _member_who_is_invited_elsewhere(pages: DashboardWorld) -> tuple[str, UUID]:
+    """Return the address of an owner, and the id of a member with the same address at another merchant."""
+    email = pages.make_member(Role.OWNER)
+    other = pages.make_merchant("Benghazi Books")
+    pages.make_member(Role.VIEWER, other, email)
+    with pages.database.transaction() as connection:
+        found = find_members_by_email(connection.cursor(), email)
+        theirs = next(member.id for member in found if member.merchant_id == other.id)
+        set_password(connection, theirs, THEIR_PASSWORD)
+    return email, theirs

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.accounts.members import Member, accept_invitation, add_member, lock_merchant
+from shared.domain.accounts.members import Member, accept_invitation, add_member, find_member, lock_merchant
 from shared.domain.accounts.roles import Role
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
@@ -38,7 +38,6 @@ where c.hash = %s and c.purpose = %s and c.used_at is null and c.expires_at > mi
 _USE = """
 update one_time_codes set used_at = mizan_now()
 where hash = %s and purpose = %s and used_at is null and expires_at > mizan_now() returning subject"""
-_SUBJECT = "select merchant_id, email from members where id = %s and removed_at is null and joined_at is null"
 
 
 class AlreadyJoinedError(RefusedError):
@@ -93,18 +92,17 @@ def find_invitation(connection: Connection[Any], token: str) -> tuple[str, str]:
     return str(row[1]), str(row[2])
 
 
-def redeem_invitation(connection: Connection[Any], token: str, password: str) -> tuple[UUID, UUID, str]:
-    """Use the link and set the password. Return the member's id, merchant id and email address.
+def redeem_invitation(connection: Connection[Any], token: str, password: str) -> Member:
+    """Use the link and set the password. Return the member, who has joined.
 
     Raises InvitationExpiredError, also for the second of two people who use one link at the same time.
     """
     used = connection.execute(_USE, (hash_token(token), _PURPOSE)).fetchone()
-    row = None if used is None else connection.execute(_SUBJECT, (used[0],)).fetchone()
-    if used is None or row is None:
+    if used is None or not accept_invitation(connection, used[0], password):
         raise InvitationExpiredError
-    if not accept_invitation(connection, used[0], password):
-        raise InvitationExpiredError
-    return used[0], row[0], str(row[1])
+    joined = find_member(connection, used[0])
+    assert joined is not None
+    return joined
 
 
 def _check_daily_limit(connection: Connection[Any], merchant_id: UUID) -> None:

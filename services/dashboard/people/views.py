@@ -3,8 +3,7 @@
 Nothing reveals whether an email address has an account: neither texts, nor timing, nor throttling.
 """
 
-import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import time
 from typing import Any
 from uuid import UUID
@@ -22,9 +21,9 @@ from shared.console.account import AccountPages, password_error
 from shared.console.audit_log import PAGE_SIZE, render_audit_log
 from shared.console.cookies import (
     clear_session_token,
+    known_browser,
     remember_known_account,
     set_session_token,
-    throttle_key,
 )
 from shared.console.guard import Access, add_route
 from shared.console.requests import client_address, next_path
@@ -37,7 +36,12 @@ from shared.domain.accounts.members import (
     set_password,
 )
 from shared.domain.accounts.password_rules import PasswordNotAllowedError, check_password
-from shared.domain.accounts.passwords import PasswordVerifier, needs_rehash
+from shared.domain.accounts.passwords import (
+    PasswordVerification,
+    PasswordVerifier,
+    account_fingerprint,
+    needs_rehash,
+)
 from shared.domain.accounts.roles import Permission
 from shared.domain.accounts.sessions import end_session, start_session
 from shared.domain.accounts.throttles import SignInThrottledError
@@ -62,44 +66,37 @@ class SignInPages:
 
     def check(self) -> ResponseReturnValue:
         submitted = read_sign_in_form()
-        email = submitted.email
+        with self.dependencies.database.cursor() as cursor:
+            candidates = find_members_by_email(cursor, submitted.email)
         try:
-            tried = self._verifier.verify(
-                throttle_key(email),
-                client_address(),
-                lambda cursor: find_members_by_email(cursor, email),
-                submitted.password,
+            tried = PasswordVerifier(self.dependencies.database, self.dependencies.throttles).verify(
+                submitted.email, candidates, client_address(), known_browser(), submitted.password
             )
         except SignInThrottledError:
             return submitted.show_throttled()
-        if not tried.verified:
-            return submitted.show_wrong_password()
-        resets_account = len(tried.verified) == len(tried.candidates)
-        return self._complete_sign_in(submitted, list(tried.verified), resets_account=resets_account)
-
-    @property
-    def _verifier(self) -> PasswordVerifier:
-        return PasswordVerifier(self.dependencies.database, self.dependencies.throttles)
+        if tried.verified:
+            return self._complete_sign_in(submitted, tried)
+        return submitted.show_throttled() if tried.throttled else submitted.show_wrong_password()
 
     def _complete_sign_in(
-        self, submitted: SubmittedSignIn, verified: list[Member], *, resets_account: bool
+        self, submitted: SubmittedSignIn, tried: PasswordVerification[Member]
     ) -> ResponseReturnValue:
-        """`resets_account` is true if no other account with this email address could be guessed at meanwhile."""
         with self.dependencies.database.transaction() as connection:
-            account = throttle_key(submitted.email)
-            self.dependencies.throttles.record_success(
-                connection, account, client_address(), resets_account=resets_account
-            )
-            verified = [member for member in verified if lock_unchanged_password(connection, member)]
+            ids = [str(member.id) for member in tried.verified]
+            self.dependencies.throttles.record_success(connection, tried.attempt, ids)
+            verified = [
+                _rehash_if_weak(connection, member, submitted.password)
+                for member in tried.verified
+                if lock_unchanged_password(connection, member)
+            ]
             if not verified:
                 return submitted.show_wrong_password()
-            for member in verified:
-                if needs_rehash(member.password_hash or ""):
-                    set_password(connection, member.id, submitted.password)
             if len(verified) == 1:
                 return _sign_in(connection, verified[0])
+        for member in verified:
+            remember_known_account(member)
         session[_CHOICE] = {
-            "members": {str(member.id): _fingerprint(member) for member in verified},
+            "members": {str(member.id): account_fingerprint(member) for member in verified},
             "at": int(time()),
         }
         return render_template("people/choose_merchant.html", members=verified, next=next_path())
@@ -111,7 +108,7 @@ class SignInPages:
         if chosen in choice["members"] and time() - choice["at"] <= _CHOICE_VALID_FOR_S:
             with self.dependencies.database.transaction() as connection:
                 member = find_member(connection, UUID(chosen))
-                if member is not None and _fingerprint(member) == choice["members"][chosen]:
+                if member is not None and account_fingerprint(member) == choice["members"][chosen]:
                     return _sign_in(connection, member)
         return redirect(url_for("people.sign_in"), _SEE_OTHER)
 
@@ -124,24 +121,25 @@ class SignInPages:
         return redirect(url_for("people.sign_in"), _SEE_OTHER)
 
 
-def start_member_session(connection: Connection[Any], member_id: UUID, merchant_id: UUID, email: str) -> None:
+def start_member_session(connection: Connection[Any], member: Member) -> None:
     """Sign this browser in as this member, and record it in the audit log."""
-    token = start_session(connection, member_id, client_address(), request.headers.get("User-Agent", ""))
-    add_audit_entry(
-        connection, Actor(email, member_id, client_address()), Action.SIGNED_IN, merchant_id=merchant_id
-    )
-    remember_known_account(email)
+    token = start_session(connection, member.id, client_address(), request.headers.get("User-Agent", ""))
+    actor = Actor(member.email, member.id, client_address())
+    add_audit_entry(connection, actor, Action.SIGNED_IN, merchant_id=member.merchant_id)
+    remember_known_account(member)
     set_session_token(token)
 
 
 def _sign_in(connection: Connection[Any], member: Member) -> ResponseReturnValue:
-    start_member_session(connection, member.id, member.merchant_id, member.email)
+    start_member_session(connection, member)
     return redirect(next_path() or url_for("applications.listing"), _SEE_OTHER)
 
 
-def _fingerprint(member: Member) -> str:
-    """Return a fingerprint of the password hash. A choice is void once the password was changed."""
-    return hashlib.sha256(f"{member.id} {member.password_hash}".encode()).hexdigest()[:32]
+def _rehash_if_weak(connection: Connection[Any], member: Member, password: str) -> Member:
+    """Hash the password again if its hash was made with weaker parameters. Return the member as it is stored now."""
+    if not needs_rehash(member.password_hash or ""):
+        return member
+    return replace(member, password_hash=set_password(connection, member.id, password))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +158,10 @@ class InvitationPages:
             return self._page(token, password_error(refused.flaw)), _UNPROCESSABLE
         try:
             with self.dependencies.database.transaction() as connection:
-                member_id, merchant_id, email = redeem_invitation(connection, token, password)
-                actor = Actor(email, member_id, request.remote_addr)
-                add_audit_entry(connection, actor, Action.MEMBER_JOINED, merchant_id=merchant_id)
-                start_member_session(connection, member_id, merchant_id, email)
+                member = redeem_invitation(connection, token, password)
+                actor = Actor(member.email, member.id, request.remote_addr)
+                add_audit_entry(connection, actor, Action.MEMBER_JOINED, merchant_id=member.merchant_id)
+                start_member_session(connection, member)
         except InvitationExpiredError:
             raise Gone from None
         return redirect(url_for("applications.listing"), _SEE_OTHER)

@@ -1,6 +1,6 @@
 """Pages for operators themselves: signing in and out, their account, and the audit log."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
@@ -11,9 +11,9 @@ from shared.console.account import AccountPages
 from shared.console.audit_log import PAGE_SIZE, render_audit_log
 from shared.console.cookies import (
     clear_session_token,
+    known_browser,
     remember_known_account,
     set_session_token,
-    throttle_key,
 )
 from shared.console.guard import Access
 from shared.console.requests import client_address, next_path
@@ -24,7 +24,7 @@ from shared.domain.accounts.operators import (
     lock_unchanged_operator_password,
     set_operator_password,
 )
-from shared.domain.accounts.passwords import PasswordVerifier, needs_rehash
+from shared.domain.accounts.passwords import PasswordVerification, PasswordVerifier, needs_rehash
 from shared.domain.accounts.sessions import end_session, start_session
 from shared.domain.accounts.throttles import SignInThrottledError
 from shared.domain.applications.registry import application_names
@@ -44,35 +44,33 @@ class SignInViews:
 
     def check(self) -> ResponseReturnValue:
         entered = read_sign_in_form()
+        with self.dependencies.database.cursor() as cursor:
+            found = find_operator_by_email(cursor, entered.email)
         try:
             tried = PasswordVerifier(self.dependencies.database, self.dependencies.throttles).verify(
-                throttle_key(entered.email),
-                client_address(),
-                lambda cursor: [found] if (found := find_operator_by_email(cursor, entered.email)) else [],
-                entered.password,
+                entered.email, [found] if found else [], client_address(), known_browser(), entered.password
             )
         except SignInThrottledError:
             return entered.show_throttled()
-        if tried.verified and self._start_session(tried.verified[0], entered.password):
+        if tried.verified and self._start_session(tried, entered.password):
             return redirect(next_path() or url_for("overview.show"), _SEE_OTHER)
         return entered.show_wrong_password()
 
-    def _start_session(self, operator: Operator, password: str) -> bool:
+    def _start_session(self, tried: PasswordVerification[Operator], password: str) -> bool:
         """Sign the operator in. Return False if the password was changed in the meantime."""
+        (operator,) = tried.verified
         with self.dependencies.database.transaction() as connection:
-            account = throttle_key(operator.email)
-            self.dependencies.throttles.record_success(
-                connection, account, client_address(), resets_account=True
-            )
+            self.dependencies.throttles.record_success(connection, tried.attempt, [str(operator.id)])
             if not lock_unchanged_operator_password(connection, operator):
                 return False
             if needs_rehash(operator.password_hash):
-                set_operator_password(connection, operator.id, password)
+                hashed = set_operator_password(connection, operator.id, password)
+                operator = replace(operator, password_hash=hashed)
             browser = request.headers.get("User-Agent", "")
             token = start_session(connection, operator.id, client_address(), browser)
             who = OperatorSession(operator, hash_token(token), client_address())
             add_audit_entry(connection, who.actor, Action.SIGNED_IN)
-        remember_known_account(operator.email)
+        remember_known_account(operator)
         set_session_token(token)
         return True
 

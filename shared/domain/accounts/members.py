@@ -152,9 +152,11 @@ def remove_member(connection: Connection[Any], member: Member) -> None:
     connection.execute(_REMOVE, (member.id,))
 
 
-def set_password(connection: Connection[Any], member_id: UUID, password: str) -> None:
-    """Set the password of a member who has joined."""
-    connection.execute(_CHANGE, (_hash_for(connection, member_id, password), member_id))
+def set_password(connection: Connection[Any], member_id: UUID, password: str) -> str:
+    """Set the password of a member who has joined. Return its hash."""
+    hashed = _hash_for(connection, member_id, password)
+    connection.execute(_CHANGE, (hashed, member_id))
+    return hashed
 
 
 def accept_invitation(connection: Connection[Any], member_id: UUID, password: str) -> bool:

@@ -87,8 +87,11 @@ def remove_operator(connection: Connection[Any], operator_id: UUID) -> None:
     connection.execute(_REMOVE, (operator_id,))
 
 
-def set_operator_password(connection: Connection[Any], operator_id: UUID, password: str) -> None:
-    connection.execute(_CHANGE, (hash_password(password), operator_id))
+def set_operator_password(connection: Connection[Any], operator_id: UUID, password: str) -> str:
+    """Set the password of an operator. Return its hash."""
+    hashed = hash_password(password)
+    connection.execute(_CHANGE, (hashed, operator_id))
+    return hashed
 
 
 def lock_unchanged_operator_password(connection: Connection[Any], operator: Operator) -> bool:

@@ -1,18 +1,19 @@
 """Passwords: stored as argon2id hashes, which take time and memory to compute, and verified with throttling."""
 
+import hashlib
 import hmac
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import urandom
 from threading import BoundedSemaphore
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+from uuid import UUID
 
 from argon2 import PasswordHasher, extract_parameters, profiles
-from psycopg import Cursor
 
-from shared.domain.accounts.throttles import SignInThrottle
+from shared.domain.accounts.throttles import CountedAttempt, GuessedAccount, SignInThrottle
 from shared.platform.database.pool import Database
 
 _PARAMETERS = profiles.RFC_9106_LOW_MEMORY
@@ -82,6 +83,9 @@ def _bytes(text: str) -> bytes:
 
 class HasPassword(Protocol):
     @property
+    def id(self) -> UUID: ...
+
+    @property
     def password_hash(self) -> str | None: ...
 
 
@@ -89,10 +93,33 @@ P = TypeVar("P", bound=HasPassword)
 
 
 @dataclass(frozen=True, slots=True)
+class KnownBrowser:
+    """A browser, and the accounts that somebody has signed in to with it."""
+
+    id: str
+    accounts: frozenset[str]
+    """Their fingerprints."""
+
+    def knows(self, person: HasPassword) -> bool:
+        return account_fingerprint(person) in self.accounts
+
+
+def account_fingerprint(person: HasPassword) -> str:
+    """Return a fingerprint of the account and its password: with a new password it is another one."""
+    return hashlib.sha256(f"{person.id} {person.password_hash}".encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
 class PasswordVerification(Generic[P]):
+    attempt: CountedAttempt
     candidates: Sequence[P]
     verified: Sequence[P]
     """The candidates whose password it is."""
+
+    @property
+    def throttled(self) -> Sequence[P]:
+        """The candidates whose password was not looked at, because too many guesses have failed."""
+        return [person for person in self.candidates if str(person.id) not in self.attempt.allowed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +127,25 @@ class PasswordVerifier:
     database: Database
     throttle: SignInThrottle
 
-    def count_attempt(self, account: str, address: str) -> None:
+    def count_attempt(self, accounts: Sequence[GuessedAccount], address: str) -> CountedAttempt:
         """Count an attempt. Raises SignInThrottledError if there were too many."""
         with self.database.transaction() as connection:
-            self.throttle.count_attempt(connection, account, address)
+            return self.throttle.count_attempt(connection, accounts, address)
 
     def verify(
-        self, account: str, address: str, find: Callable[[Cursor[Any]], Sequence[P]], password: str
+        self, email: str, candidates: Sequence[P], address: str, browser: KnownBrowser, password: str
     ) -> PasswordVerification[P]:
-        """Count an attempt, find the candidates and check the password against their hashes.
+        """Count an attempt for the candidates, and check the password against the hashes of those not throttled.
 
-        Takes as long without a candidate as with one. Raises SignInThrottledError and TooManyPasswordChecksError.
+        Without a candidate, the attempt is counted for the email address, and it takes as long as with one. Raises
+        SignInThrottledError and TooManyPasswordChecksError.
         """
-        self.count_attempt(account, address)
-        with self.database.cursor() as cursor:
-            candidates = find(cursor)
-        right = matching_hashes([person.password_hash or "" for person in candidates], password)
-        return PasswordVerification(
-            candidates, [person for person in candidates if person.password_hash in right]
-        )
+        accounts = [
+            GuessedAccount(str(person.id), browser.id if browser.knows(person) else None)
+            for person in candidates
+        ]
+        attempt = self.count_attempt(accounts or [GuessedAccount(email)], address)
+        tried = [person for person in candidates if str(person.id) in attempt.allowed]
+        right = matching_hashes([person.password_hash or "" for person in tried], password)
+        verified = [person for person in tried if person.password_hash in right]
+        return PasswordVerification(attempt, candidates, verified)

@@ -1,11 +1,15 @@
 """Slows down who guesses passwords: by account and by address, whether or not there is such an account.
 
+An account is one member or operator, not an email address: an owner of another merchant can invite any address and
+choose a password for it.
+
 A try is counted before the password is looked at, so that many at one moment do not slip through. What is counted
 stands in the database only as a keyed hash.
 """
 
 import hashlib
 import hmac
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any
@@ -43,46 +47,109 @@ _RESET = "delete from login_throttles where key = %s"
 
 
 class SignInThrottledError(Exception):
-    """Too many sign-ins have failed; nothing was looked at."""
+    """Too many sign-ins have failed; no password was looked at."""
+
+    def __init__(self, *, is_address: bool = False) -> None:
+        super().__init__()
+        self.is_address = is_address
+        """Whether the address was throttled, whatever the account."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuessedAccount:
+    """An account that a password is tried for."""
+
+    id: str
+    browser: str | None = None
+    """The browser that the attempt comes from, if somebody has signed in to this very account with it before."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedAttempt:
+    address: str
+    accounts: Sequence[GuessedAccount]
+    allowed: frozenset[str]
+    """The ids of the accounts whose passwords may be looked at."""
+    counted: frozenset[str]
+    """The names of the counters that this attempt has increased."""
 
 
 class SignInThrottle:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def count_attempt(self, connection: Connection[Any], account: str, address: str) -> None:
-        """Raises SlowDownError, whatever the password is."""
-        self._count(connection, f"address/{_network(address)}", ADDRESS)
-        self._count(connection, f"account/{account}", ACCOUNT)
+    def count_attempt(
+        self, connection: Connection[Any], accounts: Sequence[GuessedAccount], address: str
+    ) -> CountedAttempt:
+        """Count an attempt for the address, for each account and, if it knows the account, for the browser.
+
+        An account accepts so many guesses from all browsers together. A browser that knows the account has guesses of
+        its own instead: who guesses elsewhere does not lock out the owner. Raises SignInThrottledError if no account
+        accepts a guess; roll back then, so that nothing was counted.
+        """
+        counted = {_address_counter(address)}
+        if not self._count(connection, _address_counter(address), ADDRESS):
+            raise SignInThrottledError(is_address=True)
+        allowed = set()
+        for account in accounts:
+            accepting = [
+                counter for counter in _counters(account) if self._count(connection, counter, ACCOUNT)
+            ]
+            counted.update(accepting)
+            if _counters(account)[-1] in accepting:
+                allowed.add(account.id)
+        if not allowed:
+            raise SignInThrottledError
+        return CountedAttempt(address, accounts, frozenset(allowed), frozenset(counted))
 
     def record_success(
-        self, connection: Connection[Any], account: str, address: str, *, resets_account: bool
+        self, connection: Connection[Any], attempt: CountedAttempt, verified: Collection[str]
     ) -> None:
-        """Take back the attempt that `count_attempt` counted, because the password was right.
+        """Forget the failures of the accounts whose password was right, and take back the attempt for the address.
 
-        `resets_account` also forgets the account's earlier failures. The address keeps its other failures, so that
-        one known password does not pay for guessing others. Rows are locked in the same order as in `count_attempt`.
+        The other accounts of the attempt keep it as a failure: one's own password for an email address does not pay
+        for guessing that of another merchant's member with the same address. In a known browser the account's failures
+        elsewhere stay. Rows are locked in the same order as in `count_attempt`.
         """
-        connection.execute(_UNCOUNT, (self._hash(f"address/{_network(address)}"),))
-        forgive = _RESET if resets_account else _UNCOUNT
-        connection.execute(forgive, (self._hash(f"account/{account}"),))
+        self._uncount(connection, _address_counter(attempt.address))
+        for account in attempt.accounts:
+            if account.id not in verified:
+                continue
+            *elsewhere, own = _counters(account)
+            for counter in elsewhere:
+                if counter in attempt.counted:
+                    self._uncount(connection, counter)
+            connection.execute(_RESET, (self._hash(own),))
 
-    def _count(self, connection: Connection[Any], what: str, limit: ThrottleLimit) -> None:
+    def _count(self, connection: Connection[Any], counter: str, limit: ThrottleLimit) -> bool:
+        """Count a failure. Return False, without counting it, if it is too early for another one."""
         values = {
-            "key": self._hash(what),
+            "key": self._hash(counter),
             "free": limit.free,
             "longest": limit.longest_wait_s,
             "forgotten": _RESET_AFTER_S,
         }
-        if connection.execute(_COUNT, values).fetchone() is None:
-            raise SignInThrottledError
+        return connection.execute(_COUNT, values).fetchone() is not None
+
+    def _uncount(self, connection: Connection[Any], counter: str) -> None:
+        connection.execute(_UNCOUNT, (self._hash(counter),))
 
     def _hash(self, what: str) -> bytes:
         return hmac.new(self._key, what.encode("utf-8", "surrogatepass"), hashlib.sha256).digest()
 
 
-def _network(address: str) -> str:
-    """Whoever has an IPv6 address has 2^64 of them."""
+def _address_counter(address: str) -> str:
+    return f"address/{network_of(address)}"
+
+
+def _counters(account: GuessedAccount) -> list[str]:
+    """Return the names of the counters of an account. The last one decides whether a guess is accepted."""
+    everywhere = f"account/{account.id}"
+    return [everywhere, *([f"{everywhere}/{account.browser}"] if account.browser else [])]
+
+
+def network_of(address: str) -> str:
+    """Return the address as it is counted. Whoever has an IPv6 address has 2^64 of them, which count as one."""
     try:
         ip = ip_address(address)
     except ValueError:
