@@ -6,12 +6,14 @@ from uuid import UUID
 from flask import render_template, url_for
 from flask_babel import lazy_gettext as _
 
+from shared.domain.accounts.failed_sign_ins import FailureReason
 from shared.domain.audit_log import Action, AuditEntry
 
 PAGE_SIZE = 50
 
 ACTIONS = {
     Action.SIGNED_IN: _("Signed in"),
+    Action.SIGN_IN_FAILED: _("Failed to sign in"),
     Action.SIGNED_OUT: _("Signed out"),
     Action.SESSION_ENDED: _("Ended sessions"),
     Action.PASSWORD_CHANGED: _("Changed their password"),
@@ -71,6 +73,7 @@ DETAILS = {
     "resent": _("Resent"),
     "role": _("Role"),
     "run": _("Replay"),
+    "service": _("Service"),
     "sessions": _("Sessions"),
     "status": _("Status"),
     "to": _("To"),
@@ -80,21 +83,31 @@ DETAILS = {
     "version": _("Version"),
 }
 
+FAILURE_REASONS = {
+    FailureReason.WRONG_PASSWORD: _("Wrong password"),
+    FailureReason.UNKNOWN_ACCOUNT: _("No such account"),
+    FailureReason.REMOVED: _("The account was removed"),
+    FailureReason.NOT_JOINED: _("The invitation was not accepted yet"),
+    FailureReason.THROTTLED: _("Too many failures: the password was not looked at"),
+}
+
 
 def render_audit_log(
     entries: Sequence[AuditEntry], applications: Mapping[UUID, str], *, is_first_page: bool
 ) -> str:
-    """Render one page, newest first. `entries` has one more than PAGE_SIZE if there is another page.
+    """Render one page, newest first. `entries` has more than PAGE_SIZE if there is another page, in any order.
 
     `applications` maps ids to names.
     """
-    shown = entries[:PAGE_SIZE]
+    shown = sorted(entries, key=lambda entry: entry.id, reverse=True)[:PAGE_SIZE]
     has_older = len(entries) > PAGE_SIZE
     return render_template(
         "audit.html",
         entries=shown,
         actions=ACTIONS,
         detail_names=DETAILS,
+        failed=Action.SIGN_IN_FAILED,
+        failure_reasons=FAILURE_REASONS,
         applications=applications,
         newest_url=None if is_first_page else url_for("people.audit"),
         older_url=url_for("people.audit", before=shown[-1].id) if has_older else None,

@@ -17,6 +17,8 @@ AuditDetails = Mapping[str, str | int | list[str] | None]
 
 class Action(StrEnum):
     SIGNED_IN = "signed_in"
+    SIGN_IN_FAILED = "sign_in_failed"
+    """Kept in its own table (shared/domain/accounts/failed_sign_ins.py), and shown among the others."""
     SIGNED_OUT = "signed_out"
     SESSION_ENDED = "session_ended"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105  the name of an action

@@ -172,3 +172,25 @@ def test_operator_cannot_choose_a_common_password(pages: MonitorWorld) -> None:
     person.open("/account")
     refused = person.post("/account/password", current_password=PASSWORD, new_password="password1234")
     assert (refused.status_code, "Many people use this password" in person.text) == (422, True)
+
+
+def test_failed_sign_ins_of_operators_are_in_their_audit_log(pages: MonitorWorld, clock: Clock) -> None:
+    clock.stop_at(clock.now())
+    email, removed = pages.make_operator(), pages.make_operator()
+    pages.run("update operators set removed_at = now() where email = %s", removed)
+    person = pages.person(is_operator=False)
+    for _ in range(2):
+        person.sign_in(email, "not the password")
+    person.sign_in(removed, PASSWORD)
+    person.sign_in("the password by mistake", PASSWORD)
+    rows = pages.rows("select service, reason, failures, merchant_id from failed_sign_ins order by id")
+    assert rows == [
+        ("monitor", "wrong_password", 2, None),
+        ("monitor", "removed", 1, None),
+        ("monitor", "unknown_account", 1, None),
+    ]
+    operator = pages.person()
+    operator.open("/log")
+    assert operator.text.count("Failed to sign in") == 3
+    assert f"operator {email}" in operator.text
+    assert "by mistake" not in operator.text

@@ -20,11 +20,12 @@ from shared.platform.settings import DatabaseSettings, RetentionSettings
 from tests.clock import Clock
 
 NOW = datetime(2031, 5, 17, 12, tzinfo=UTC)
-KEPT = RetentionSettings(sessions_days=30, codes_days=7, throttles_days=1)
+KEPT = RetentionSettings(sessions_days=30, codes_days=7, throttles_days=1, failed_sign_ins_days=90)
 KEPT_DAYS = {
     "sessions": 30,
     "one_time_codes": 7,
     "login_throttles": 1,
+    "failed_sign_ins": 90,
     "code_challenges": 7,
     "checkout_limits": 1,
     "resend_requests": 7,
@@ -36,6 +37,10 @@ _COLUMNS = {
     "sessions": ("hash, person_id", f"{_HASH}, uuidv7()"),
     "one_time_codes": ("hash, purpose, subject", f"{_HASH}, 'sign-in', uuidv7()"),
     "login_throttles": ("key, failures", f"{_HASH}, 3"),
+    "failed_sign_ins": (
+        "minute, service, person_id, reason",
+        "mizan_now(), 'dashboard', uuidv7(), 'throttled'",
+    ),
     "code_challenges": ("attempt_id", "uuidv7()"),
     "checkout_limits": ("key, count", f"{_HASH}, 3"),
     "resend_requests": ("id, delivery_id", "uuidv7(), uuidv7()"),

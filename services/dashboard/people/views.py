@@ -14,7 +14,7 @@ from psycopg import Connection
 from werkzeug.exceptions import Gone
 
 from services.dashboard.access import current_session, record_action
-from services.dashboard.dependencies import Dependencies
+from services.dashboard.dependencies import SERVICE, Dependencies
 from services.dashboard.people.invitations import InvitationExpiredError, find_invitation, redeem_invitation
 from services.dashboard.people.team_views import TeamPages
 from shared.console.account import AccountPages, password_error
@@ -28,8 +28,15 @@ from shared.console.cookies import (
 from shared.console.guard import Access, add_route
 from shared.console.requests import client_address, next_path
 from shared.console.sign_in_form import SubmittedSignIn, read_sign_in_form, show_sign_in_form
+from shared.domain.accounts.failed_sign_ins import (
+    FailureReason,
+    SignInFailure,
+    list_failed_sign_ins,
+    record_failed_sign_in,
+)
 from shared.domain.accounts.members import (
     Member,
+    find_inactive_members,
     find_member,
     find_members_by_email,
     lock_unchanged_password,
@@ -72,11 +79,33 @@ class SignInPages:
             tried = PasswordVerifier(self.dependencies.database, self.dependencies.throttles).verify(
                 submitted.email, candidates, client_address(), known_browser(), submitted.password
             )
-        except SignInThrottledError:
+        except SignInThrottledError as throttled:
+            guessed = [] if throttled.is_address else candidates
+            self._record_failures(
+                [_failure(FailureReason.THROTTLED, member) for member in guessed]
+                or [SignInFailure(FailureReason.THROTTLED)]
+            )
             return submitted.show_throttled()
         if tried.verified:
             return self._complete_sign_in(submitted, tried)
+        refused = [_failure(FailureReason.THROTTLED, member) for member in tried.throttled]
+        wrong = [member for member in candidates if member not in tried.throttled]
+        refused += [_failure(FailureReason.WRONG_PASSWORD, member) for member in wrong]
+        self._record_failures(refused or self._explain_no_candidate(submitted.email))
         return submitted.show_throttled() if tried.throttled else submitted.show_wrong_password()
+
+    def _explain_no_candidate(self, email: str) -> list[SignInFailure]:
+        with self.dependencies.database.cursor() as cursor:
+            inactive = find_inactive_members(cursor, email)
+        return [
+            SignInFailure(
+                FailureReason.REMOVED if is_removed else FailureReason.NOT_JOINED, member_id, merchant_id
+            )
+            for member_id, merchant_id, is_removed in inactive
+        ] or [SignInFailure(FailureReason.UNKNOWN_ACCOUNT)]
+
+    def _record_failures(self, failures: list[SignInFailure]) -> None:
+        record_failed_sign_in(self.dependencies.database, SERVICE, client_address(), failures)
 
     def _complete_sign_in(
         self, submitted: SubmittedSignIn, tried: PasswordVerification[Member]
@@ -89,10 +118,13 @@ class SignInPages:
                 for member in tried.verified
                 if lock_unchanged_password(connection, member)
             ]
-            if not verified:
-                return submitted.show_wrong_password()
             if len(verified) == 1:
                 return _sign_in(connection, verified[0])
+        if not verified:
+            self._record_failures(
+                [_failure(FailureReason.WRONG_PASSWORD, member) for member in tried.verified]
+            )
+            return submitted.show_wrong_password()
         for member in verified:
             remember_known_account(member)
         session[_CHOICE] = {
@@ -119,6 +151,10 @@ class SignInPages:
             record_action(connection, Action.SIGNED_OUT)
         clear_session_token()
         return redirect(url_for("people.sign_in"), _SEE_OTHER)
+
+
+def _failure(reason: FailureReason, member: Member) -> SignInFailure:
+    return SignInFailure(reason, member.id, member.merchant_id)
 
 
 def start_member_session(connection: Connection[Any], member: Member) -> None:
@@ -189,6 +225,8 @@ class AuditPages:
         before = parse_uuid(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             entries = list_entries(connection, merchant, before=before, limit=PAGE_SIZE + 1)
+            if current_session().may(Permission.TEAM):
+                entries += list_failed_sign_ins(connection, merchant, before=before, limit=PAGE_SIZE + 1)
             applications = list_merchant_applications(connection, merchant)
         names = {application.id: application.name for application in applications}
         return render_audit_log(entries, names, is_first_page=before is None)

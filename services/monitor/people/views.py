@@ -6,7 +6,7 @@ from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 
 from services.monitor.access import OperatorSession, add_route, current_session, record_action
-from services.monitor.dependencies import Dependencies
+from services.monitor.dependencies import SERVICE, Dependencies
 from shared.console.account import AccountPages
 from shared.console.audit_log import PAGE_SIZE, render_audit_log
 from shared.console.cookies import (
@@ -18,9 +18,16 @@ from shared.console.cookies import (
 from shared.console.guard import Access
 from shared.console.requests import client_address, next_path
 from shared.console.sign_in_form import read_sign_in_form, show_sign_in_form
+from shared.domain.accounts.failed_sign_ins import (
+    FailureReason,
+    SignInFailure,
+    list_operators_failed_sign_ins,
+    record_failed_sign_in,
+)
 from shared.domain.accounts.operators import (
     Operator,
     find_operator_by_email,
+    find_removed_operator,
     lock_unchanged_operator_password,
     set_operator_password,
 )
@@ -29,6 +36,7 @@ from shared.domain.accounts.sessions import end_session, start_session
 from shared.domain.accounts.throttles import SignInThrottledError
 from shared.domain.applications.registry import application_names
 from shared.domain.audit_log import Action, add_audit_entry, list_operator_entries
+from shared.platform.database.pool import Database
 from shared.platform.tokens import hash_token
 from shared.platform.uuids import parse_uuid
 
@@ -50,11 +58,17 @@ class SignInViews:
             tried = PasswordVerifier(self.dependencies.database, self.dependencies.throttles).verify(
                 entered.email, [found] if found else [], client_address(), known_browser(), entered.password
             )
-        except SignInThrottledError:
+        except SignInThrottledError as throttled:
+            person = found.id if found and not throttled.is_address else None
+            self._record_failure(SignInFailure(FailureReason.THROTTLED, person))
             return entered.show_throttled()
         if tried.verified and self._start_session(tried, entered.password):
             return redirect(next_path() or url_for("overview.show"), _SEE_OTHER)
+        self._record_failure(_explain_failure(self.dependencies.database, found, entered.email))
         return entered.show_wrong_password()
+
+    def _record_failure(self, failure: SignInFailure) -> None:
+        record_failed_sign_in(self.dependencies.database, SERVICE, client_address(), [failure])
 
     def _start_session(self, tried: PasswordVerification[Operator], password: str) -> bool:
         """Sign the operator in. Return False if the password was changed in the meantime."""
@@ -83,6 +97,14 @@ class SignInViews:
         return redirect(url_for("people.sign_in"), _SEE_OTHER)
 
 
+def _explain_failure(database: Database, found: Operator | None, email: str) -> SignInFailure:
+    if found is not None:
+        return SignInFailure(FailureReason.WRONG_PASSWORD, found.id)
+    with database.cursor() as cursor:
+        removed = find_removed_operator(cursor, email)
+    return SignInFailure(FailureReason.REMOVED if removed else FailureReason.UNKNOWN_ACCOUNT, removed)
+
+
 @dataclass(frozen=True, slots=True)
 class AuditLogViews:
     dependencies: Dependencies
@@ -91,6 +113,7 @@ class AuditLogViews:
         before = parse_uuid(request.args.get("before", ""))
         with self.dependencies.database.transaction() as connection:
             entries = list_operator_entries(connection, before=before, limit=PAGE_SIZE + 1)
+            entries += list_operators_failed_sign_ins(connection, before=before, limit=PAGE_SIZE + 1)
             application_ids = {entry.application_id for entry in entries if entry.application_id is not None}
             names = application_names(connection, application_ids)
         return render_audit_log(entries, names, is_first_page=before is None)

@@ -1,4 +1,4 @@
-"""Deletes sessions, codes, providers' pages, throttles and resend requests some days after they expired."""
+"""Deletes expired sessions, codes, providers' pages, throttles, failed sign-ins and resend requests some days later."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +29,7 @@ EXPIRING_TABLES = (
     ExpiringTable("sessions", lambda kept: kept.sessions_days),
     ExpiringTable("one_time_codes", lambda kept: kept.codes_days),
     ExpiringTable("login_throttles", lambda kept: kept.throttles_days),
+    ExpiringTable("failed_sign_ins", lambda kept: kept.failed_sign_ins_days),
     ExpiringTable("code_challenges", lambda kept: kept.codes_days),
     ExpiringTable("checkout_limits", lambda kept: kept.throttles_days),
     ExpiringTable("resend_requests", lambda kept: kept.codes_days),

@@ -59,6 +59,13 @@ _COLUMNS = f"{MEMBER_COLUMNS} from members as m join merchants on merchants.id =
 _BY_EMAIL = f"""
 select {_COLUMNS} where m.email = %s and m.removed_at is null and m.joined_at is not null
 order by m.id limit {_MAX_MEMBERSHIPS}"""
+# The latest membership of each merchant, if it is over or has not begun.
+_INACTIVE = """
+select id, merchant_id, removed_at is not null from (
+    select distinct on (merchant_id) id, merchant_id, removed_at, joined_at from members where email = %s
+    order by merchant_id, id desc) as latest
+where removed_at is not null or joined_at is null
+order by id desc limit 20"""
 _LIST = f"select {_COLUMNS} where m.merchant_id = %s and m.removed_at is null order by m.id"
 _GET = f"select {_COLUMNS} where m.id = %s and m.removed_at is null"
 _ADD = """
@@ -120,6 +127,11 @@ def add_member(
 def find_members_by_email(cursor: Cursor[Any], email: str) -> list[Member]:
     """Return the memberships with this address (as `check_email` returns it), without open invitations."""
     return [member_from_row(row) for row in cursor.execute(_BY_EMAIL, (email,))]
+
+
+def find_inactive_members(cursor: Cursor[Any], email: str) -> list[tuple[UUID, UUID, bool]]:
+    """Return the id, merchant id and whether they were removed of members who were removed or have not joined yet."""
+    return cursor.execute(_INACTIVE, (email,)).fetchall()
 
 
 def list_members(connection: Connection[Any], merchant_id: UUID) -> list[Member]:

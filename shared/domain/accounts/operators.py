@@ -21,6 +21,7 @@ _COLUMNS = "o.id, o.email, o.password_hash, o.created_at"
 _PRESENT = f"{_COLUMNS} from operators as o where o.removed_at is null"
 _LIST = f"select {_PRESENT} order by o.id"
 _BY_EMAIL = f"select {_PRESENT} and o.email = %s"
+_REMOVED = "select id from operators where email = %s and removed_at is not null order by id desc limit 1"
 _ADD = "insert into operators (email, password_hash) values (%s, %s) returning id"
 _REMOVE = "update operators set removed_at = mizan_now() where id = %s and removed_at is null"
 _CHANGE = "update operators set password_hash = %s where id = %s and removed_at is null"
@@ -68,6 +69,12 @@ def find_operator_by_email(cursor: Cursor[Any], email: str) -> Operator | None:
     """Find an operator by the address as `check_email` returns it."""
     row = cursor.execute(_BY_EMAIL, (email,)).fetchone()
     return None if row is None else Operator(*row)
+
+
+def find_removed_operator(cursor: Cursor[Any], email: str) -> UUID | None:
+    """Return the id of the operator who was last removed with this address."""
+    row = cursor.execute(_REMOVED, (email,)).fetchone()
+    return None if row is None else UUID(str(row[0]))
 
 
 def get_operator(connection: Connection[Any], email: str) -> Operator:

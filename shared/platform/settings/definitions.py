@@ -76,6 +76,7 @@ class RetentionSettings:
     sessions_days: int = 30
     codes_days: int = 7
     throttles_days: int = 1
+    failed_sign_ins_days: int = 30
 
 
 @dataclass(frozen=True, slots=True)

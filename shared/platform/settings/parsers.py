@@ -125,6 +125,9 @@ def parse_retention(env: environs.FileAwareEnv) -> RetentionSettings:
         sessions_days=env.int("KEEP_SESSIONS_DAYS", default.sessions_days, validate=days),
         codes_days=env.int("KEEP_CODES_DAYS", default.codes_days, validate=days),
         throttles_days=env.int("KEEP_THROTTLES_DAYS", default.throttles_days, validate=days),
+        failed_sign_ins_days=env.int(
+            "KEEP_FAILED_SIGN_INS_DAYS", default.failed_sign_ins_days, validate=days
+        ),
     )
 
 

@@ -68,7 +68,7 @@ def test_migrated_schema_equals_that_of_a_new_database(
 
 
 def test_migration_keeps_all_rows(database_0011: DatabaseSettings) -> None:
-    """Every value of every table, under its new name."""
+    """Every value of every table, under its new name. Later revisions have tests of their own."""
     run(database_0011, A_ROW_OF_EACH_TABLE)
     before = all_rows(database_0011)
     assert not [table for table, values in before.items() if not values]
