@@ -133,6 +133,62 @@ def test_a_removed_member_is_signed_out_at_once(pages: DashboardWorld) -> None:
     assert _invite(owner, email), "they can be invited again"
 
 
+def test_owner_revokes_the_credentials_that_a_removed_member_issued(pages: DashboardWorld) -> None:
+    """They are listed on the page that the removal leads to, and stay listed until they are revoked."""
+    owner, email = pages.person(Role.OWNER), pages.make_member(Role.DEVELOPER)
+    removed = pages.person()
+    removed.sign_in(email, "correct horse battery staple")
+    issued = [_issue(pages, removed, kind) for kind in ("api_key", "access_token")]
+    kept = _issue(pages, owner, "api_key")
+    owner.open("/team")
+    assert "Credentials of former members" not in owner.text
+    _remove(pages, owner, email)
+    assert "API credentials that they issued still work" in owner.text
+    for _credential, prefix in issued:
+        assert f"{prefix}…" in owner.text
+    assert f"{kept[1]}…" not in owner.text
+    arab = pages.person(Role.OWNER, lang="ar")
+    arab.open("/team")
+    assert "بيانات اعتماد الأعضاء السابقين" in arab.text
+    owner.post("/team/credentials", credential=issued[0][0])
+    assert "Revoked: 1." in owner.text
+    assert _active(pages, [issued[0], issued[1], kept]) == [False, True, True]
+    assert f"{issued[1][1]}…" in owner.text
+    owner.post("/team/credentials", credential=issued[1][0])
+    assert "Credentials of former members" not in owner.text
+    assert pages.audit()[-3:] == ["signed_in", "credential_revoked", "credential_revoked"]
+
+
+def test_first_credentials_of_an_application_are_issued_by_who_created_it(pages: DashboardWorld) -> None:
+    email = pages.make_member(Role.OWNER)
+    creator, owner = pages.person(), pages.person(Role.OWNER)
+    creator.sign_in(email, "correct horse battery staple")
+    creator.open("/applications/new")
+    creator.post("/applications/new", name="Second shop", methods="card")
+    _remove(pages, owner, email)
+    assert owner.text.count("Second shop") == 2
+
+
+def test_only_credentials_of_former_members_of_the_own_team_can_be_revoked_together(
+    pages: DashboardWorld,
+) -> None:
+    other = pages.make_merchant("Benghazi Books")
+    stranger, email = pages.person(Role.OWNER, other), pages.make_member(Role.DEVELOPER)
+    owner, developer, removed = pages.person(Role.OWNER), pages.person(Role.DEVELOPER), pages.person()
+    removed.sign_in(email, "correct horse battery staple")
+    issued, current = _issue(pages, removed, "api_key"), _issue(pages, developer, "api_key")
+    _remove(pages, owner, email)
+    stranger.open("/team")
+    assert "Credentials of former members" not in stranger.text
+    stranger.post("/team/credentials", credential=issued[0])
+    owner.post("/team/credentials", credential=current[0])
+    assert "No credential was selected." in owner.text
+    developer.open("/team")
+    assert "Credentials of former members" not in developer.text
+    assert developer.post("/team/credentials", credential=issued[0]).status_code == 403
+    assert _active(pages, [issued, current]) == [True, True]
+
+
 def test_changed_role_takes_effect_at_once(pages: DashboardWorld) -> None:
     owner, email = pages.person(Role.OWNER), pages.make_member(Role.OWNER)
     other = pages.person()
@@ -317,3 +373,17 @@ def _remove(pages: DashboardWorld, owner: PageClient, email: str) -> None:
 
 def _id(pages: DashboardWorld, email: str) -> str:
     return str(pages.rows("select id from members where email = %s and removed_at is null", email)[0][0])
+
+
+def _issue(pages: DashboardWorld, person: PageClient, kind: str) -> tuple[str, str]:
+    """Issue a credential in the dashboard, and return its id and prefix."""
+    path = f"/applications/{pages.application.id}/credentials"
+    person.open(path)
+    assert person.post(f"{path}/{kind}").status_code == 200
+    found = pages.rows("select id, prefix from credentials order by id desc limit 1")[0]
+    return str(found[0]), found[1]
+
+
+def _active(pages: DashboardWorld, credentials: list[tuple[str, str]]) -> list[bool]:
+    query = "select revoked_at is null from credentials where id = %s"
+    return [pages.rows(query, credential)[0][0] for credential, _prefix in credentials]

@@ -7,7 +7,7 @@ from flask import abort, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 
-from services.dashboard.access import record_action
+from services.dashboard.access import current_session, record_action
 from services.dashboard.applications.form_tokens import FormPurpose, FormTokenExpiredError, FormTokens
 from services.dashboard.applications.labels import FORM_EXPIRED, refusal_text
 from services.dashboard.dependencies import Dependencies
@@ -74,7 +74,13 @@ class CredentialPages:
                 request.form.get("form_token", ""), _FORM_PURPOSES[wanted], application.id
             )
             with self.dependencies.database.transaction() as connection:
-                issued = issue_credential(connection, application.id, wanted, credential_id=credential_id)
+                issued = issue_credential(
+                    connection,
+                    application.id,
+                    wanted,
+                    credential_id=credential_id,
+                    issued_by=current_session().member.id,
+                )
                 details = {"kind": wanted, "prefix": issued.prefix}
                 record_action(
                     connection, Action.CREDENTIAL_ISSUED, application_id=application.id, details=details

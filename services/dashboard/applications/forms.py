@@ -57,8 +57,8 @@ class ApplicationForm:
             form.errors["url"] = refusal_text(error)
         return form
 
-    def application(self, application_id: UUID, merchant_id: UUID) -> NewApplication:
+    def application(self, application_id: UUID, merchant_id: UUID, created_by: UUID) -> NewApplication:
         """Return the application to create. Only allowed if there are no errors."""
         assert not self.errors
         url = WebhookUrl(self.url) if self.url else None
-        return NewApplication(self.name, merchant_id, self.methods, url, application_id)
+        return NewApplication(self.name, merchant_id, self.methods, url, application_id, created_by)

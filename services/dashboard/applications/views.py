@@ -57,7 +57,8 @@ class ApplicationPages:
         return self._show_form(ApplicationForm())
 
     def create(self) -> ResponseReturnValue:
-        merchant_id = current_session().member.merchant_id
+        member = current_session().member
+        merchant_id = member.merchant_id
         form = ApplicationForm.read(allow_private=self.dependencies.settings.webhooks.allow_private)
         if form.errors:
             return self._show_form(form, request.form.get("form_token")), _UNPROCESSABLE
@@ -70,9 +71,8 @@ class ApplicationPages:
             return self._show_form(form), _UNPROCESSABLE
         try:
             with self.dependencies.database.transaction() as connection:
-                created = create_application(
-                    connection, self.dependencies.box, form.application(application_id, merchant_id)
-                )
+                new = form.application(application_id, merchant_id, member.id)
+                created = create_application(connection, self.dependencies.box, new)
                 details: AuditDetails = {
                     "name": form.name,
                     "methods": sorted(form.methods),

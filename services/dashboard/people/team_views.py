@@ -1,4 +1,5 @@
-"""The team page: members and their roles. Owners invite members, change roles and remove members."""
+"""The team page: members and their roles. Owners invite members, change roles and remove members, and revoke the
+credentials that former members issued."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -9,6 +10,7 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from services.dashboard.access import current_session, record_action
+from services.dashboard.applications.labels import CREDENTIAL_KINDS
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitation_mail import MailFailedError, send_invitation
 from services.dashboard.people.invitations import (
@@ -30,6 +32,10 @@ from shared.domain.accounts.members import (
     remove_member,
 )
 from shared.domain.accounts.roles import Role
+from shared.domain.applications.credentials import (
+    list_credentials_of_former_members,
+    revoke_credential,
+)
 from shared.domain.audit_log import Action
 from shared.platform.errors import RefusedError
 
@@ -111,6 +117,7 @@ class TeamPages:
             with self.dependencies.database.transaction() as connection:
                 removed = get_member(connection, current_session().member.merchant_id, person)
                 remove_member(connection, removed)
+                kept = list_credentials_of_former_members(connection, removed.merchant_id)
                 record_action(connection, Action.MEMBER_REMOVED, details={"email": removed.email})
         except MemberNotFoundError:
             flash(_("This member was already removed."), "info")
@@ -118,6 +125,30 @@ class TeamPages:
             flash(_refusal_text(refused), "bad")
         else:
             flash(_("%(email)s was removed, and all their sessions have ended.", email=removed.email), "good")
+            if any(credential.issuer == removed.email for credential in kept):
+                flash(_("API credentials that they issued still work. You can revoke them below."), "bad")
+        return _redirect_to_team()
+
+    def revoke_credentials(self) -> ResponseReturnValue:
+        """Revoke the selected credentials of former members. Others, and those revoked meanwhile, are ignored."""
+        wanted = set(request.form.getlist("credential"))
+        revoked = 0
+        with self.dependencies.database.transaction() as connection:
+            merchant_id = current_session().member.merchant_id
+            for credential in list_credentials_of_former_members(connection, merchant_id):
+                application_id = credential.application_id
+                if str(credential.id) in wanted and revoke_credential(
+                    connection, application_id, credential.id
+                ):
+                    details = {"kind": credential.kind, "prefix": credential.prefix}
+                    record_action(
+                        connection, Action.CREDENTIAL_REVOKED, application_id=application_id, details=details
+                    )
+                    revoked += 1
+        if revoked:
+            flash(_("Revoked: %(count)d. They are refused within seconds.", count=revoked), "good")
+        else:
+            flash(_("No credential was selected. Nothing was changed."), "info")
         return _redirect_to_team()
 
     def _show_invitation(self, email: str, token: str) -> str:
@@ -143,10 +174,14 @@ class TeamPages:
         is_mailed: bool = False,
     ) -> str:
         with self.dependencies.database.transaction() as connection:
-            members = list_members(connection, current_session().member.merchant_id)
+            merchant_id = current_session().member.merchant_id
+            members = list_members(connection, merchant_id)
+            credentials = list_credentials_of_former_members(connection, merchant_id)
         return render_template(
             "people/team.html",
             members=members,
+            former_members_credentials=credentials,
+            kind_names=CREDENTIAL_KINDS,
             roles=[(role.value, text) for role, text in ROLES.items()],
             role_names=ROLES,
             email=email,

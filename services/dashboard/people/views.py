@@ -258,5 +258,6 @@ def people_blueprint(dependencies: Dependencies) -> Blueprint:
     add_route(blueprint, "/team/<uuid:person>/invite", team.invite_again, Permission.TEAM, _POST)
     add_route(blueprint, "/team/<uuid:person>/role", team.change_role, Permission.TEAM, _POST)
     add_route(blueprint, "/team/<uuid:person>/remove", team.remove, Permission.TEAM, _POST)
+    add_route(blueprint, "/team/credentials", team.revoke_credentials, Permission.TEAM, _POST)
     add_route(blueprint, "/audit", AuditPages(dependencies).audit, Permission.READ)
     return blueprint

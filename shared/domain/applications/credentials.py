@@ -49,11 +49,29 @@ class Credential:
         object.__setattr__(self, "kind", CredentialKind(self.kind))
 
 
+@dataclass(frozen=True, slots=True)
+class FormerMemberCredential:
+    """An active credential whose issuer is no longer in the team. They may have kept a copy."""
+
+    id: UUID
+    kind: CredentialKind
+    prefix: str
+    created_at: datetime
+    last_used_at: datetime | None
+    application_id: UUID
+    application_name: str
+    issuer: str
+    """The email address of the member who issued it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", CredentialKind(self.kind))
+
+
 _NEW = {CredentialKind.API_KEY: new_api_key, CredentialKind.ACCESS_TOKEN: new_access_token}
 
 _ISSUE = """
-insert into credentials (id, application_id, kind, prefix, hash)
-select coalesce(%s, uuidv7()), id, %s, %s, %s from applications where id = %s
+insert into credentials (id, application_id, kind, prefix, hash, issued_by)
+select coalesce(%s, uuidv7()), id, %s, %s, %s, %s from applications where id = %s
 on conflict (id) do nothing returning id"""
 
 _APPLICATION = "select 1 from applications where id = %s"
@@ -61,6 +79,13 @@ _APPLICATION = "select 1 from applications where id = %s"
 _LIST = """
 select id, kind, prefix, created_at, last_used_at, revoked_at
 from credentials where application_id = %s order by id"""
+
+_OF_FORMER_MEMBERS = """
+select c.id, c.kind, c.prefix, c.created_at, c.last_used_at, c.application_id, a.name as application_name,
+       m.email as issuer
+from credentials as c join applications as a on a.id = c.application_id join members as m on m.id = c.issued_by
+where a.merchant_id = %s and c.revoked_at is null and m.removed_at is not null
+order by m.removed_at desc, c.id"""
 
 _BY_HASH = "select id from credentials where hash = %s and application_id = %s"
 
@@ -76,13 +101,14 @@ def issue_credential(
     kind: CredentialKind,
     *,
     credential_id: UUID | None = None,
+    issued_by: UUID | None = None,
 ) -> IssuedCredential:
     """Issue a credential. `credential_id` makes it idempotent: a second call with it raises CredentialExistsError.
 
-    Raises ApplicationNotFoundError.
+    `issued_by` is the member who issues it, None for an operator. Raises ApplicationNotFoundError.
     """
     text = _NEW[kind]()
-    values = (credential_id, kind, token_prefix(text), hash_token(text), application_id)
+    values = (credential_id, kind, token_prefix(text), hash_token(text), issued_by, application_id)
     row = connection.execute(_ISSUE, values).fetchone()
     if row is None:
         _check_application_exists(connection, application_id)
@@ -96,6 +122,14 @@ def list_credentials(connection: Connection[Any], application_id: UUID) -> list[
     _check_application_exists(connection, application_id)
     with connection.cursor(row_factory=class_row(Credential)) as cursor:
         return cursor.execute(_LIST, (application_id,)).fetchall()
+
+
+def list_credentials_of_former_members(
+    connection: Connection[Any], merchant_id: UUID
+) -> list[FormerMemberCredential]:
+    """Return the active credentials that were issued by members who were removed since, the latest removed first."""
+    with connection.cursor(row_factory=class_row(FormerMemberCredential)) as cursor:
+        return cursor.execute(_OF_FORMER_MEMBERS, (merchant_id,)).fetchall()
 
 
 def find_credential(connection: Connection[Any], application_id: UUID, start: str) -> Credential:

@@ -27,6 +27,8 @@ class NewApplication:
     webhook_url: WebhookUrl | None = None
     id: UUID | None = None
     """Makes the creation idempotent: a second one with the same id raises ApplicationExistsError."""
+    created_by: UUID | None = None
+    """The member who creates it, and so issues its first credentials; None for an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +94,15 @@ def create_application(
         raise ApplicationExistsError(new.id)
     application_id = row[0]
     connection.execute(_ENABLE_METHODS, (application_id, sorted(new.methods)))
+    api_key, access_token = (
+        issue_credential(connection, application_id, kind, issued_by=new.created_by).text
+        for kind in (CredentialKind.API_KEY, CredentialKind.ACCESS_TOKEN)
+    )
     return CreatedApplication(
         id=application_id,
         merchant_id=merchant_id,
-        api_key=issue_credential(connection, application_id, CredentialKind.API_KEY).text,
-        access_token=issue_credential(connection, application_id, CredentialKind.ACCESS_TOKEN).text,
+        api_key=api_key,
+        access_token=access_token,
         webhook_secret=roll_webhook_secret(connection, box, application_id).text,
     )
 

@@ -1,4 +1,4 @@
-"""Failed sign-ins, with an end to how many rows a flood of them can fill."""
+"""Failed sign-ins, with an end to how many rows a flood of them can fill; and who issued a credential."""
 
 from alembic import op
 
@@ -38,6 +38,20 @@ _STATEMENTS = (
     # A removed member's sign-in is found by address, too.
     "drop index concurrently if exists members_by_any_email",
     "create index concurrently members_by_any_email on members (email)",
+    "alter table credentials add column if not exists issued_by uuid",
+    "comment on column credentials.issued_by is 'the member who issued it in the dashboard; null: an operator'",
+    "alter table credentials drop constraint if exists credentials_issued_by_fkey",
+    """
+    alter table credentials add constraint credentials_issued_by_fkey foreign key (issued_by) references members
+        not valid""",
+    "alter table credentials validate constraint credentials_issued_by_fkey",
+    # The audit log knows who issued the existing ones, and who created an application with its first ones.
+    """
+    update credentials as c set issued_by = a.member_id from audit_log as a
+    where c.issued_by is null and a.member_id is not null and a.application_id = c.application_id
+      and (a.action = 'application_created' and c.created_at <= a.at
+           or a.action = 'credential_issued'
+              and a.details ->> 'kind' = c.kind and a.details ->> 'prefix' = c.prefix)""",
 )
 
 
