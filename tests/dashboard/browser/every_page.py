@@ -29,7 +29,7 @@ def every_page(world: DashboardWorld, tab: Colleague) -> Iterator[str]:
     yield from _of_deliveries(world, tab, shop)
     yield from _of_webhook_and_credentials(tab, shop)
     yield from _of_settings(tab, shop)
-    yield from _of_people(tab)
+    yield from _of_people(world, tab, shop)
     yield from _error_pages(world, tab, merchant_id)
 
 
@@ -197,7 +197,20 @@ def _enter_account(tab: Colleague, text: str) -> None:
     tab.button("Use this Plutu account").click()
 
 
-def _of_people(tab: Colleague) -> Iterator[str]:
+def _of_people(world: DashboardWorld, tab: Colleague, shop: BusyShop) -> Iterator[str]:
+    world.run(
+        """with former as (
+               insert into members (merchant_id, email, role, removed_at)
+               select merchant_id, 'former@example.ly', 'developer', mizan_now() from applications where id = %s
+               returning id)
+           update credentials set issued_by = former.id from former where application_id = %s""",
+        shop.application_id,
+        shop.application_id,
+    )
+    tab.open("/team")
+    tab.reads("Credentials of former members")
+    yield "team with credentials of a former member"
+    world.run("update credentials set issued_by = null where application_id = %s", shop.application_id)
     tab.open("/team")
     tab.sees("Team")
     tab.field("Email").fill("somebody@example.ly")

@@ -56,6 +56,24 @@ def test_irreversible_actions_ask_for_confirmation(pages: DashboardWorld, owner:
     expect(remove).to_have_count(0)
 
 
+def test_selected_credentials_of_a_former_member_are_revoked_together(
+    pages: DashboardWorld, owner: Colleague
+) -> None:
+    """The checkboxes stand outside their form."""
+    former = pages.make_member(Role.DEVELOPER)
+    pages.run("update members set removed_at = mizan_now() where email = %s", former)
+    pages.run("update credentials set issued_by = (select id from members where email = %s)", former)
+    owner.open("/team")
+    boxes = owner.page.get_by_role("checkbox")
+    expect(boxes).to_have_count(2)
+    boxes.first.uncheck()
+    owner.button("Revoke the selected credentials").click()
+    question = owner.page.get_by_role("alertdialog")
+    question.get_by_role("button", name=owner.says("Revoke the selected credentials")).click()
+    expect(boxes).to_have_count(1)
+    assert pages.rows("select revoked_at is null from credentials order by id") == [(True,), (False,)]
+
+
 def test_text_is_selected_if_the_clipboard_is_not_available(pages: DashboardWorld, owner: Colleague) -> None:
     owner.open("/team")
     owner.field("Email").fill("salem@example.ly")

@@ -3,6 +3,7 @@
 import psycopg
 import sqlalchemy
 from alembic import command
+from alembic.script import ScriptDirectory
 
 from shared.platform.migrations import runner
 from shared.platform.settings import DatabaseSettings
@@ -37,17 +38,18 @@ def test_issuers_of_existing_credentials_are_found(empty_database: DatabaseSetti
     _migrate_to(empty_database, "0012")
     with psycopg.connect(empty_database.url) as connection:
         connection.execute(_ROWS)
-    runner.migrate(empty_database.url)
+    _migrate_to(empty_database, "0016")
     with psycopg.connect(empty_database.url) as connection:
         found = connection.execute(_ISSUERS).fetchall()
     assert found == [("pk_first0", "a@example.ly"), ("pk_second", "b@example.ly"), ("pk_shells", None)]
 
 
 def test_interrupted_migration_can_be_repeated(empty_database: DatabaseSettings) -> None:
-    runner.migrate(empty_database.url)
+    before = ScriptDirectory.from_config(runner._config()).get_revision("0016").down_revision
+    _migrate_to(empty_database, "0016")
     with psycopg.connect(empty_database.url) as connection:
-        connection.execute("update alembic_version set version_num = '0012'")
-    runner.migrate(empty_database.url)
+        connection.execute("update alembic_version set version_num = %s", (before,))
+    _migrate_to(empty_database, "0016")
 
 
 def _migrate_to(database: DatabaseSettings, revision: str) -> None:
