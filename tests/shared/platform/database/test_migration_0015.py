@@ -1,4 +1,4 @@
-"""Revision 0016 on a database with rows: who issued a credential is taken from the audit log."""
+"""Revision 0015 on a database with rows: who issued a credential is taken from the audit log."""
 
 import psycopg
 import sqlalchemy
@@ -38,18 +38,18 @@ def test_issuers_of_existing_credentials_are_found(empty_database: DatabaseSetti
     _migrate_to(empty_database, "0012")
     with psycopg.connect(empty_database.url) as connection:
         connection.execute(_ROWS)
-    _migrate_to(empty_database, "0016")
+    _migrate_to(empty_database, "0015")
     with psycopg.connect(empty_database.url) as connection:
         found = connection.execute(_ISSUERS).fetchall()
     assert found == [("pk_first0", "a@example.ly"), ("pk_second", "b@example.ly"), ("pk_shells", None)]
 
 
 def test_interrupted_migration_can_be_repeated(empty_database: DatabaseSettings) -> None:
-    before = ScriptDirectory.from_config(runner._config()).get_revision("0016").down_revision
-    _migrate_to(empty_database, "0016")
+    before = ScriptDirectory.from_config(runner._config()).get_revision("0015").down_revision
+    _migrate_to(empty_database, "0015")
     with psycopg.connect(empty_database.url) as connection:
         connection.execute("update alembic_version set version_num = %s", (before,))
-    _migrate_to(empty_database, "0016")
+    _migrate_to(empty_database, "0015")
 
 
 def _migrate_to(database: DatabaseSettings, revision: str) -> None:

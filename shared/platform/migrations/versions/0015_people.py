@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0016"
-down_revision = "0012"
+revision = "0015"
+down_revision = "0014"
 
 _STATEMENTS = (
     # One row for a minute, so that somebody who guesses all day fills 1,440 rows a day and not millions.
