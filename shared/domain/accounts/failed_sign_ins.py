@@ -13,8 +13,8 @@ from uuid import UUID
 from prometheus_client import Counter
 from psycopg import Connection
 
-from shared.domain.accounts.throttles import network_of
 from shared.domain.audit_log import Action, AuditDetails, AuditEntry
+from shared.platform.client_network import client_network
 from shared.platform.database.pool import Database
 
 FAILED = Counter("mizan_failed_sign_ins", "Sign-ins that failed", ["service", "reason"])
@@ -79,7 +79,7 @@ def record_failed_sign_in(
                 "person": failure.person_id,
                 "merchant": failure.merchant_id,
                 "reason": failure.reason,
-                "address": network_of(address),
+                "address": client_network(address),
                 "most": MAX_ADDRESSES,
             }
             connection.execute(_RECORD, values)

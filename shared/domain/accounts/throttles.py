@@ -11,10 +11,11 @@ import hashlib
 import hmac
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any
 
 from psycopg import Connection
+
+from shared.platform.client_network import client_network
 
 _RESET_AFTER_S = 3600
 
@@ -139,21 +140,10 @@ class SignInThrottle:
 
 
 def _address_counter(address: str) -> str:
-    return f"address/{network_of(address)}"
+    return f"address/{client_network(address)}"
 
 
 def _counters(account: GuessedAccount) -> list[str]:
     """Return the names of the counters of an account. The last one decides whether a guess is accepted."""
     everywhere = f"account/{account.id}"
     return [everywhere, *([f"{everywhere}/{account.browser}"] if account.browser else [])]
-
-
-def network_of(address: str) -> str:
-    """Return the address as it is counted. Whoever has an IPv6 address has 2^64 of them, which count as one."""
-    try:
-        ip = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(ip, IPv4Address):
-        return str(ip)
-    return str(ip.ipv4_mapped or IPv6Network((int(ip), 64), strict=False))
