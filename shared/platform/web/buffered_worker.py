@@ -30,16 +30,18 @@ _CHUNK_SIZE = re.compile(rb"([0-9a-f]{1,8})[ \t]*(?:;[^\r]*)?\r\n", re.IGNORECAS
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
 
 
-def is_complete(data: bytes) -> bool:
-    """Return whether the request that begins with `data` needs no more bytes to be answered."""
+def bytes_missing(data: bytes) -> int:
+    """Return how many bytes the request that begins with `data` needs at least to be complete, 0 if it is."""
     head, end, body = data.partition(_END_OF_HEADERS)
     if not end:
-        return False
+        return 1
     head += b"\r\n"
     if _CHUNKED.search(head):
-        return len(body) > MAX_BODY_BYTES or _has_last_chunk(body)
+        return 0 if len(body) > MAX_BODY_BYTES or _has_last_chunk(body) else 1
     length = _CONTENT_LENGTH.search(head)
-    return length is None or int(length[1]) > MAX_BODY_BYTES or len(body) >= int(length[1])
+    if length is None or int(length[1]) > MAX_BODY_BYTES:
+        return 0
+    return max(0, int(length[1]) - len(body))
 
 
 def _has_last_chunk(body: bytes) -> bool:
@@ -71,8 +73,7 @@ class _Connection(TConn):  # type: ignore[misc]
             self.sock.setblocking(False)
             if graceful:
                 self.sock.shutdown(socket.SHUT_WR)
-                while self.sock.recv(_BUFFER_BYTES):
-                    pass
+                self.sock.recv(_BUFFER_BYTES)
         super().close()
 
 
@@ -98,19 +99,21 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]
             self._drop(conn)
             return
         data = start + (waiting or b"")
-        is_closed_by_client = waiting == b"" or (waiting is not None and len(waiting) == conn.peeked)
-        if is_complete(data):
+        missing = bytes_missing(data)
+        # Readable, but nothing new: the client has closed, or the kernel has no memory for more.
+        is_stuck = waiting == b"" or (waiting is not None and len(waiting) == conn.peeked)
+        if not missing:
             conn.peeked = None
             conn.data_ready = True
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
             super().enqueue_req(conn)
-        elif is_closed_by_client or (len(data) > MAX_HEADER_BYTES and _END_OF_HEADERS not in data):
+        elif is_stuck or (len(data) > MAX_HEADER_BYTES and _END_OF_HEADERS not in data):
             self._drop(conn)
         else:
-            self._wait_for_more(conn, len(waiting or b""))
+            self._wait_for_more(conn, len(waiting or b""), missing)
 
     def handle_request(self, req: Any, conn: _Connection) -> Any:
-        """Bound every wait for the client, whatever `is_complete` has missed."""
+        """Bound every wait for the client, whatever `bytes_missing` got wrong."""
         conn.sock.settimeout(CLIENT_TIMEOUT_S)
         return super().handle_request(req, conn)
 
@@ -125,12 +128,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]
             if conn.timeout <= now or (not self.alive and not conn.peeked):
                 self._forget_pending(conn)
 
-    def _wait_for_more(self, conn: _Connection, arrived: int) -> None:
+    def _wait_for_more(self, conn: _Connection, arrived: int, missing: int) -> None:
         if conn.peeked is None:
             conn.timeout = monotonic() + REQUEST_LIMIT_S
         conn.peeked = arrived
-        # The poller reports the socket when more than this has arrived, or when the client has closed it.
-        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, arrived + 1)
+        # The poller reports the socket when so much has arrived, or when the client has closed it.
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, arrived + missing)
         self.pending_conns.append(conn)
         self.poller.register(conn.sock, EVENT_READ, partial(self.on_pending_socket_readable, conn))
         if self.nr_conns >= self.worker_connections:

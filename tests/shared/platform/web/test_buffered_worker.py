@@ -2,7 +2,7 @@
 
 import pytest
 
-from shared.platform.web.buffered_worker import MAX_BODY_BYTES, is_complete
+from shared.platform.web.buffered_worker import MAX_BODY_BYTES, bytes_missing
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\ncontent-LENGTH:  5 \r\n\r\nhello"
@@ -16,19 +16,24 @@ BODY = b"5\r\nhello\r\nA;name=value\r\n0\r\n\r\n56789\r\n0\r\n"
 )
 def test_request_is_complete_with_its_last_byte(request_bytes: bytes) -> None:
     """Also if another one follows."""
-    assert is_complete(request_bytes)
-    assert is_complete(request_bytes + GET)
-    assert not any(is_complete(request_bytes[:end]) for end in range(len(request_bytes)))
+    assert bytes_missing(request_bytes) == 0
+    assert bytes_missing(request_bytes + GET) == 0
+    for end in range(len(request_bytes)):
+        assert 1 <= bytes_missing(request_bytes[:end]) <= len(request_bytes) - end
+
+
+def test_rest_of_a_body_of_known_length_is_waited_for_at_once() -> None:
+    assert [bytes_missing(POST[:end]) for end in range(len(POST) - 6, len(POST) + 1)] == [1, 5, 4, 3, 2, 1, 0]
 
 
 @pytest.mark.parametrize("size", [b"x\r\n", b"-5\r\n", b"\r\n", b"123456789\r\n", b"5 5\r\n"])
 def test_invalid_chunk_size_is_left_to_the_parser(size: bytes) -> None:
-    assert is_complete(CHUNKS + size)
+    assert bytes_missing(CHUNKS + size) == 0
 
 
 def test_bodies_that_are_too_large_are_not_waited_for() -> None:
     """The application refuses them without reading them."""
     head = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
-    assert is_complete(head % (MAX_BODY_BYTES + 1))
-    assert not is_complete(head % MAX_BODY_BYTES)
-    assert is_complete(CHUNKS + b"ffffff\r\n" + b"x" * MAX_BODY_BYTES)
+    assert bytes_missing(head % (MAX_BODY_BYTES + 1)) == 0
+    assert bytes_missing(head % MAX_BODY_BYTES) == MAX_BODY_BYTES
+    assert bytes_missing(CHUNKS + b"ffffff\r\n" + b"x" * MAX_BODY_BYTES) == 0
