@@ -19,7 +19,7 @@ from tests.dashboard.world import DashboardWorld, Merchant
 from tests.logs import capture_logs
 from tests.page_client import PageClient
 
-_SECRET = re.compile(r"(?:pk_|at_|whsec_)[A-Za-z0-9]{32}")
+_SECRET = re.compile(r"(?<![\w-])(?:pk_|at_|whsec_)[A-Za-z0-9]{32}(?![\w-])")
 
 
 def create(person: PageClient, **fields: Any) -> requests.Response:

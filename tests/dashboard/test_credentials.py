@@ -14,7 +14,7 @@ from tests.dashboard.world import DashboardWorld
 from tests.logs import capture_logs
 from tests.page_client import PageClient
 
-_SECRET = re.compile(r"(?:pk|at)_[A-Za-z0-9]{32}")
+_SECRET = re.compile(r"(?<![\w-])(?:pk|at)_[A-Za-z0-9]{32}(?![\w-])")
 KINDS = ["api_key", "access_token"]
 
 

@@ -16,7 +16,7 @@ from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
 from tests.logs import capture_logs
 from tests.page_client import PageClient
 
-_SECRET = re.compile(r"whsec_[A-Za-z0-9]{32}")
+_SECRET = re.compile(r"(?<![\w-])whsec_[A-Za-z0-9]{32}(?![\w-])")
 
 
 def page_of(world: DashboardWorld) -> str:

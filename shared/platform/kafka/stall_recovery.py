@@ -15,7 +15,9 @@ RECOVERIES = Counter(
     ["group", "action"],
 )
 
-RECOVER_AFTER_S = 10.0
+SEEK_AFTER_S = 10.0
+REPLACE_AFTER_S = 10.0
+"""After a seek."""
 
 _log = logging.getLogger(__name__)
 
@@ -35,9 +37,9 @@ class StallRecovery:
         """
         if not partitions:
             return False
-        stalled = {each.key: each for each in partitions if each.is_fetch_stalled(RECOVER_AFTER_S)}
+        stalled = {each.key: each for each in partitions if each.is_fetch_stalled(SEEK_AFTER_S)}
         self._sought = {key: at for key, at in self._sought.items() if key in stalled}
-        if any(monotonic() - at > RECOVER_AFTER_S for at in self._sought.values()):
+        if any(monotonic() - at > REPLACE_AFTER_S for at in self._sought.values()):
             _log.error(
                 "%s: no records arrive from %s after a seek; replacing the Kafka client",
                 self._group,
