@@ -171,7 +171,7 @@ def test_purge_never_scans_a_whole_table(
     for _ in range(10):
         job.run_once()
     if rows:
-        _add(steady, table, NOW - timedelta(days=31), rows)
+        _add(steady, table, NOW - timedelta(days=KEPT_DAYS[table] + 1), rows)
     for analyzed in (False, True):
         if analyzed:
             with steady.cursor() as cursor:
