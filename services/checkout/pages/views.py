@@ -30,6 +30,7 @@ from services.checkout.payments.one_time_codes import CodeChallenge, CodeRefused
 from services.checkout.payments.payment_service import CodeNotSentError, PaymentService
 from services.checkout.providers.interface import Card, Wallet
 from services.checkout.providers.registry import ConfiguredProvider, ProviderRegistry
+from shared.console.requests import client_address
 from shared.domain.attempts.start import AttemptRefusedError
 from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
@@ -106,7 +107,7 @@ class CheckoutViews:
                 available[method],
                 details,
                 lang=current_language(),
-                client=_client(),
+                client=client_address(),
                 leave_redirect="leave_redirect" in request.form,
             )
         except LimitExceededError as exceeded:
@@ -138,7 +139,7 @@ class CheckoutViews:
             return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
         rendering.remember_paying(checkout)
         try:
-            self.payments.confirm(checkout, attempt, code, lang=current_language(), client=_client())
+            self.payments.confirm(checkout, attempt, code, lang=current_language(), client=client_address())
         except CodeRefusedError as refused:
             error = error_message(refused.reason)
             return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
@@ -155,7 +156,7 @@ class CheckoutViews:
             return _redirect_to_page(checkout)
         try:
             settled = self.payments.resend_code(
-                checkout, _open_challenge(checkout)[0], lang=current_language(), client=_client()
+                checkout, _open_challenge(checkout)[0], lang=current_language(), client=client_address()
             )
             if settled.attempt is AttemptState.AWAITING_CODE:
                 rendering.remember_resent(checkout)
@@ -183,10 +184,6 @@ class CheckoutViews:
             return self.providers.available_methods(
                 cursor, checkout.application, checkout.methods, checkout.amount
             )
-
-
-def _client() -> str:
-    return request.remote_addr or ""
 
 
 def _retry_after(exceeded: LimitExceededError) -> dict[str, str]:

@@ -17,11 +17,11 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
+from shared.platform.web.app import MAX_BODY_BYTES
+
 REQUEST_LIMIT_S = 10.0
 CLIENT_TIMEOUT_S = 60.0
 MAX_HEADER_BYTES = 32 * 1024
-MAX_BODY_BYTES = 64 * 1024
-"""Larger bodies are not waited for: the application refuses them without reading them."""
 _BUFFER_BYTES = 4 * (MAX_HEADER_BYTES + MAX_BODY_BYTES)  # the kernel counts its own overhead, too
 
 _END_OF_HEADERS = b"\r\n\r\n"
@@ -31,7 +31,10 @@ _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r]*chunked", re.IGNORECASE)
 
 
 def bytes_missing(data: bytes) -> int:
-    """Return how many bytes the request that begins with `data` needs at least to be complete, 0 if it is."""
+    """Return how many bytes the request that begins with `data` needs at least to be complete, 0 if it is.
+
+    A body of more than MAX_BODY_BYTES is not waited for: the application refuses it without reading it.
+    """
     head, end, body = data.partition(_END_OF_HEADERS)
     if not end:
         return 1

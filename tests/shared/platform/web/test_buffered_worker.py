@@ -2,7 +2,8 @@
 
 import pytest
 
-from shared.platform.web.buffered_worker import MAX_BODY_BYTES, bytes_missing
+from shared.platform.web.app import MAX_BODY_BYTES
+from shared.platform.web.buffered_worker import bytes_missing
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\ncontent-LENGTH:  5 \r\n\r\nhello"
