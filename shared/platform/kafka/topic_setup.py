@@ -5,7 +5,14 @@ from concurrent.futures import Future
 from typing import NoReturn, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType, TopicMetadata
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+    TopicMetadata,
+)
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -95,7 +102,7 @@ def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     for resource, answer in admin.describe_configs(resources, request_timeout=_TIMEOUT_S).items():
         topic, metadata = names[resource.name], existing[resource.name]
-        config = {entry.name: entry.value for entry in _result(answer).values()}
+        config = {entry.name: entry.value for entry in _entries(answer).values()}
         wanted: dict[str, object] = {
             "partitions": topic.partitions,
             "replication factor": settings.replication_factor,
@@ -109,6 +116,13 @@ def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str
         for what, value in wanted.items():
             if found.get(what) != value:
                 yield f"{resource.name}: {what} is {found.get(what)}, should be {value}"
+
+
+def _entries(answer: Future[dict[str, ConfigEntry]]) -> dict[str, ConfigEntry]:
+    try:
+        return _result(answer)
+    except KafkaException as error:
+        raise KafkaUnavailableError(f"topics could not be read: {error.args[0].str()}") from error
 
 
 def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, TopicMetadata]:

@@ -1,12 +1,12 @@
 """Topics are created once, checked at every start, and never silently used when they differ."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import NewPartitions
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions
 
 from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY
 from shared.platform.kafka import clients
@@ -90,3 +90,18 @@ def test_min_insync_replicas_is_a_majority_of_the_brokers(brokers: int, in_sync:
 def test_retention_of_delay_topics_is_at_least_seven_days() -> None:
     """Twelve hours of delay plus a long outage must fit into it."""
     assert all(topic.retention >= timedelta(days=7) for topic in WEBHOOKS_DELAY)
+
+
+def test_broker_lost_while_topics_are_checked_raises_kafka_unavailable(
+    kafka_settings: KafkaSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks between the creation of the topics and the reading of their configuration."""
+
+    def lose_connection(_admin: AdminClient, resources: list[ConfigResource], **_: object) -> object:
+        lost: Future[object] = Future()
+        lost.set_exception(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+        return dict.fromkeys(resources, lost)
+
+    monkeypatch.setattr(AdminClient, "describe_configs", lose_connection)
+    with pytest.raises(KafkaUnavailableError):
+        ensure_topics(kafka_settings, [WORK])
