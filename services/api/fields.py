@@ -98,11 +98,12 @@ class Text(FastField):
 class ReturnUrl(Text):
     """An absolute http or https URL. The customer's browser is sent there unchanged."""
 
-    # Nothing that browsers interpret differently: no spaces, control characters or backslashes.
+    # Nothing that browsers interpret differently: no spaces, control characters or backslashes. The reference has this
+    # pattern too, so it must also be valid for JavaScript's "u" flag, which allows no needless escapes.
     pattern = (
         r"^[hH][tT][tT][pP][sS]?://"
         r"([^\s\x00-\x1f\x7f\\/?#@]*@)?"
-        r"([^\s\x00-\x1f\x7f\\/?#@:\[\]<>\"{}|^`%]+|\[[0-9A-Fa-f:.]+\])"
+        r'([^\s\x00-\x1f\x7f\\/?#@:\[\]<>"{}|^`%]+|\[[0-9A-Fa-f:.]+\])'
         r"(:[0-9]{1,5})?"
         r"([/?#][^\s\x00-\x1f\x7f\\]*)?$"
     )

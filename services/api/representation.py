@@ -24,10 +24,8 @@ class Customer(msgspec.Struct, frozen=True):
 
 class PaymentIntent(msgspec.Struct, frozen=True):
     uuid: Annotated[UUID, Meta(description="Id of the intent. Store it: you need it to retrieve the intent.")]
-    reference: Annotated[
-        str | None, Meta(description="Our short reference, shown on the receipt in capitals.")
-    ]
-    merchant_reference: Annotated[str | None, Meta(description="Your own reference, as given at creation.")]
+    reference: Annotated[str, Meta(description="Our short reference, shown on the receipt in capitals.")]
+    merchant_reference: Annotated[str, Meta(description="Your own reference, as given at creation.")]
     amount: Annotated[int, Meta(description="Minor units: 1000 is one dinar.")]
     currency: Annotated[str, Meta(description="ISO 4217 code. Currently `LYD` only.")]
     status: Annotated[
@@ -39,12 +37,12 @@ class PaymentIntent(msgspec.Struct, frozen=True):
     metadata: Annotated[
         dict[str, str] | None, Meta(description="Your key-value pairs as sent; null when none were sent.")
     ]
-    expires_at: Annotated[Moment | None, Meta(description="When the checkout stops taking payments.")]
+    expires_at: Annotated[Moment, Meta(description="When the checkout stops taking payments.")]
     checkout_url: Annotated[
         Uri, Meta(description="The hosted checkout: send the customer there. Append `?lang=en` for English.")
     ]
-    created_at: Annotated[Moment | None, Meta(description="When the intent was created.")]
-    updated_at: Annotated[Moment | None, Meta(description="When the intent last changed.")]
+    created_at: Annotated[Moment, Meta(description="When the intent was created.")]
+    updated_at: Annotated[Moment, Meta(description="When the intent last changed.")]
 
 
 class Envelope(msgspec.Struct, frozen=True):

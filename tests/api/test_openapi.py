@@ -1,26 +1,32 @@
 """The OpenAPI document is valid and complete, has the limits of the spec, and its examples are true."""
 
+import compileall
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import jsonschema_rs
 import pytest
+import regress
 import schemathesis
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from services.api.app import BASE_PATH, make_app
+from services.api.fields import ReturnUrl
 from services.api.openapi.document import make_document
 from services.api.openapi.examples import WEBHOOK_SECRET, encode_body
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.settings import PublicUrls, Settings
 from shared.platform.web.app import MAX_BODY_BYTES
-from tests.api.conftest import MakeApplication, Merchant, merchant_of
+from tests.api.conftest import PATH, MakeApplication, Merchant, merchant_of
 from tests.constants import CHECKOUT_URL
 
 DOCUMENT = f"{BASE_PATH}/openapi.json"
@@ -41,6 +47,38 @@ def test_document_is_valid_openapi_3_1(document: Document) -> None:
     schemathesis.openapi.from_dict(document).validate()
     for schema in document["components"]["schemas"].values():
         jsonschema_rs.meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
+
+
+def test_patterns_are_valid_in_javascript(document: Document) -> None:
+    """Validators such as Ajv compile them with the "u" flag, which refuses needless escapes."""
+    patterns = set(_patterns(document))
+    assert ReturnUrl.pattern in patterns
+    for pattern in patterns:
+        regress.Regex(pattern, "u")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("generator", "file", "function"),
+    [
+        ("python", "openapi_client/api/payment_intents_api.py", "def create_payment_intent("),
+        ("typescript-fetch", "apis/PaymentIntentsApi.ts", "async createPaymentIntent("),
+    ],
+)
+def test_clients_can_be_generated(
+    document: Document, tmp_path: Path, generator: str, file: str, function: str
+) -> None:
+    """OpenAPI Generator validates the document and makes a client from it."""
+    source = tmp_path / "openapi.json"
+    source.write_text(json.dumps(document))
+    program = Path(sys.executable).with_name("openapi-generator-cli")
+    command: list[str | Path] = [program, "generate", "-i", source, "-g", generator, "-o", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert function in (tmp_path / file).read_text()
+    if file.endswith(".py"):  # not the whole client: OpenAPI Generator 7 writes invalid Python for `webhooks`
+        assert compileall.compile_file(tmp_path / file, quiet=1)
+        assert compileall.compile_dir(tmp_path / "openapi_client" / "models", quiet=1)
 
 
 def test_every_route_is_documented_and_nothing_else(
@@ -125,6 +163,7 @@ def test_api_responds_with_the_examples_of_errors(
         (401, lambda: merchant.with_headers(Authorization="Bearer at_wrong").create()),
         (403, lambda: other_merchant.get(merchant.create().get_json()["data"]["uuid"])),
         (404, lambda: merchant.get(uuid4())),
+        (405, lambda: merchant.client.post(f"{PATH}/{uuid4()}", headers=dict(merchant.headers))),
         (413, lambda: merchant.create(description="x" * MAX_BODY_BYTES)),
         (422, lambda: merchant.create(amount="25.5", metadata={"branch": 7})),
     ]
@@ -187,6 +226,18 @@ def test_python_snippet_of_the_guide_verifies_the_example_delivery(document: Doc
         assert defined["is_from_mizan"](body, signature, WEBHOOK_SECRET)
         assert not defined["is_from_mizan"](body + b" ", signature, WEBHOOK_SECRET)
         assert not defined["is_from_mizan"](body, "é", WEBHOOK_SECRET)
+
+
+def _patterns(node: Any) -> Iterator[str]:
+    """Yield every pattern in the document."""
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, dict):
+        return
+    if isinstance(node.get("pattern"), str):
+        yield node["pattern"]
+    for inner in node.values():
+        yield from _patterns(inner)
 
 
 def _validator(document: Document, schema: dict[str, Any]) -> jsonschema_rs.Validator:

@@ -28,11 +28,10 @@ _STATUS_BY_NAME = {
     "Unauthorized": "401",
     "Forbidden": "403",
     "NotFound": "404",
+    "MethodNotAllowed": "405",
     "BodyTooLarge": "413",
     "Invalid": "422",
     "TooManyRequests": "429",
-    "ServerError": "500",
-    "Unavailable": "503",
 }
 
 
@@ -136,6 +135,7 @@ def _create(public_urls: PublicUrls) -> dict[str, Any]:
                 IntentStatus.SUCCEEDED,
             ),
             **_error_responses("Unauthorized", "BodyTooLarge", "Invalid"),
+            **responses.failures("Send it again: its reference prevents a second intent."),
         },
     }
 
@@ -161,6 +161,7 @@ def _retrieve(public_urls: PublicUrls) -> dict[str, Any]:
         "responses": {
             "200": responses.intent_response(found, public_urls.checkout, IntentStatus.SUCCEEDED),
             **_error_responses("Unauthorized", "Forbidden", "NotFound"),
+            **responses.failures("Ask again."),
         },
     }
 
@@ -179,13 +180,14 @@ def _read_document() -> dict[str, Any]:
                 "description": "It has not changed since the version in your `If-None-Match`.",
                 "headers": responses.headers(),
             },
-            "500": responses.shared_response("ServerError"),
+            "405": responses.shared_response("MethodNotAllowed"),
+            "500": responses.failures("Ask again.")["500"],
         },
     }
 
 
 def _error_responses(*names: str) -> dict[str, dict[str, str]]:
-    always = ("TooManyRequests", "ServerError", "Unavailable")
+    always = ("MethodNotAllowed", "TooManyRequests")
     return {_STATUS_BY_NAME[name]: responses.shared_response(name) for name in (*names, *always)}
 
 

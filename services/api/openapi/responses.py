@@ -27,6 +27,12 @@ HEADERS: dict[str, Any] = {
         "schema": {"type": "integer", "minimum": 0},
         "example": 1,
     },
+    "Allow": {
+        "description": "The methods that exist at this address.",
+        "required": True,
+        "schema": {"type": "string"},
+        "example": "GET, HEAD",
+    },
 }
 
 
@@ -78,6 +84,11 @@ def error_responses() -> dict[str, Any]:
             "No intent has this uuid.",
             "There is no payment intent with this uuid.",
         ),
+        "MethodNotAllowed": _error(
+            "The address exists, but not with this method.",
+            "Method Not Allowed",
+            "Allow",
+        ),
         "BodyTooLarge": _error(
             f"The body has more than {MAX_BODY_BYTES // 1024} KiB.",
             "Request Entity Too Large",
@@ -97,12 +108,15 @@ def error_responses() -> dict[str, Any]:
             "Too many requests. Please try again in 1 s.",
             "Retry-After",
         ),
-        "ServerError": _error(
-            "An error on our side. A create can be sent again: its reference prevents a second intent.",
-            "Internal Server Error",
-        ),
-        "Unavailable": _error(
-            "The service is temporarily unavailable. A create can be sent again.",
+    }
+
+
+def failures(what_to_do: str) -> dict[str, Any]:
+    """Return the responses to a call that fails on our side, by status."""
+    return {
+        "500": _error(f"An error on our side. {what_to_do}", "Internal Server Error"),
+        "503": _error(
+            f"The service is temporarily unavailable. {what_to_do}",
             "The service is temporarily unavailable. Please try again.",
             "Retry-After",
         ),
