@@ -12,7 +12,7 @@ from mizan.reconciliation.reconciler import ReconciliationResult, reconcile
 from mizan.reconciliation.report import show_json, show_text
 from shared.platform.database.pool import Database
 from shared.platform.database.schema import check_schema
-from shared.platform.settings import Settings
+from shared.platform.settings import KafkaSettings, Settings
 
 _EXIT_FAULTS = 1
 _EXIT_INCOMPLETE = 2
@@ -34,15 +34,22 @@ class AuditIncompleteError(click.ClickException):
 
 @click.command("audit")
 @json_option
+@click.option(
+    "--database-only",
+    is_flag=True,
+    help="Do not look for consumers in Kafka, for example on a restored backup.",
+)
 @click.pass_context
-def audit_command(context: click.Context, as_json: bool) -> None:
-    """Cross-check intents, attempts, events, outbox, deliveries, tries and, where there is one, the sandbox's ledger.
+def audit_command(context: click.Context, as_json: bool, database_only: bool) -> None:
+    """Cross-check intents, attempts, events, outbox, deliveries, tries and, where there is one, the sandbox's ledger,
+    and look whether every consumer is alive.
 
     Exit code 0: nothing is lost, doubled or stuck. 1: something is. 2: the audit could not be completed.
     """
     try:
         with command_settings() as settings:
-            result = _reconcile(settings, _print_progress if sys.stderr.isatty() else _ignore_progress)
+            kafka = None if database_only else settings.kafka
+            result = _reconcile(settings, kafka, _print_progress if sys.stderr.isatty() else _ignore_progress)
     except click.ClickException as error:
         raise AuditIncompleteError(error.message) from error
     (show_json if as_json else show_text)(result)
@@ -50,12 +57,14 @@ def audit_command(context: click.Context, as_json: bool) -> None:
         context.exit(_EXIT_FAULTS if result.found.findings else _EXIT_INCOMPLETE)
 
 
-def _reconcile(settings: Settings, report_progress: ReportProgress) -> ReconciliationResult:
+def _reconcile(
+    settings: Settings, kafka: KafkaSettings | None, report_progress: ReportProgress
+) -> ReconciliationResult:
     patient = replace(settings.database, statement_timeout_s=_STATEMENT_TIMEOUT_S)
     database = Database(patient, "audit", **_PLANNER_SETTINGS)
     try:
         check_schema(database)
-        return reconcile(database, settings.sandbox.url if settings.sandbox else None, report_progress)
+        return reconcile(database, kafka, settings.sandbox.url if settings.sandbox else None, report_progress)
     finally:
         database.close()
 

@@ -28,6 +28,7 @@ class RowKind(StrEnum):
     DELIVERIES = "deliveries"
     TRIES = "tries"
     CHARGES = "charges"
+    CONSUMERS = "consumer groups"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,7 @@ _ALL = (
         "charges_fit", FaultKind.LOST, RowKind.CHARGES, "the sandbox has charged the right amount and intent"
     ),
     Check("charges_once", FaultKind.DOUBLED, RowKind.CHARGES, "an attempt is charged once at the sandbox"),
+    Check("consumers_alive", FaultKind.STUCK, RowKind.CONSUMERS, "every consumer group has a member"),
 )
 CHECKS = {check.name: check for check in _ALL}
 

@@ -1,7 +1,7 @@
-"""The whole audit: one snapshot of the database, then the sandbox's ledger where there is one."""
+"""The whole audit: the consumers, one snapshot of the database, and the sandbox's ledger where there is one."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,14 @@ from mizan.reconciliation.checks import (
     keep_persistent,
     recheck_until_settled,
 )
+from mizan.reconciliation.consumers import check_consumers
 from mizan.reconciliation.deliveries import check_deliveries, check_tries
 from mizan.reconciliation.intents import check_attempts, check_event_history
 from mizan.reconciliation.retention import find_retained_history
 from mizan.reconciliation.stuck import count_waiting, find_stuck
 from shared.platform.database.pool import Database
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.settings import KafkaSettings
 
 _SET_SNAPSHOT = "set transaction isolation level repeatable read, read only"
 # Before the snapshot is taken, by the first select: no month is dropped between that and our look at it.
@@ -39,30 +42,40 @@ class ReconciliationResult:
     checked: dict[str, int]
     """How many rows there are of each kind."""
     waiting: dict[str, int]
-    not_checked: str | None = None
-    """Why the sandbox's ledger could not be checked; None if it was, or if there is none."""
+    problems: tuple[str, ...] = ()
+    """Why the consumers or the sandbox's ledger could not be checked."""
 
     @property
     def ok(self) -> bool:
-        return not self.found.findings and self.not_checked is None
+        return not self.found.findings and not self.problems
+
+    @property
+    def not_checked(self) -> str | None:
+        return "; ".join(self.problems) or None
 
 
 def reconcile(
-    database: Database, sandbox_url: str | None, report_progress: ReportProgress
+    database: Database, kafka: KafkaSettings | None, sandbox_url: str | None, report_progress: ReportProgress
 ) -> ReconciliationResult:
-    """Check the database and, with a URL, the sandbox's ledger."""
-    seen, checked, waiting = _check_database(database, report_progress)
-    if sandbox_url is None:
-        return ReconciliationResult(seen, checked, waiting)
-    report_progress("the sandbox's ledger")
-    ledger = SandboxLedger(sandbox_url)
-    try:
-        in_ledger, charges = reconcile_charges(database, ledger, report_progress)
-    except LedgerUnavailableError as away:
-        return ReconciliationResult(seen, checked, waiting, str(away))
-    finally:
-        ledger.close()
-    return ReconciliationResult(seen.merge(in_ledger), {**checked, RowKind.CHARGES: charges}, waiting)
+    """Check the database and, where given, the consumers in Kafka and the sandbox's ledger."""
+    found, checked, waiting = _check_database(database, report_progress)
+    problems: list[str] = []
+    if kafka is not None:
+        report_progress("the consumers")
+        try:
+            idle, checked[RowKind.CONSUMERS] = check_consumers(kafka, report_progress)
+            found = found.merge(idle)
+        except KafkaUnavailableError as away:
+            problems.append(f"the consumers: {away}")
+    if sandbox_url is not None:
+        report_progress("the sandbox's ledger")
+        try:
+            with closing(SandboxLedger(sandbox_url)) as ledger:
+                in_ledger, checked[RowKind.CHARGES] = reconcile_charges(database, ledger, report_progress)
+            found = found.merge(in_ledger)
+        except LedgerUnavailableError as away:
+            problems.append(str(away))
+    return ReconciliationResult(found, checked, waiting, tuple(problems))
 
 
 def _check_database(

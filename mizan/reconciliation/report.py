@@ -11,6 +11,29 @@ from mizan.reconciliation.checks import CHECKS, Check, FaultKind, Finding, RowKi
 from mizan.reconciliation.reconciler import ReconciliationResult
 
 _EXAMPLES = 10
+_LEFT_OUT = (
+    "Left out, because they are recent: intents that expired within the last minute, outbox rows and inquiries of the "
+    "last 5 minutes, events and due deliveries of the last 30 minutes."
+)
+_NAMES = {
+    RowKind.INTENTS: ("intent", "intents"),
+    RowKind.ATTEMPTS: ("attempt", "attempts"),
+    RowKind.EVENTS: ("event", "events"),
+    RowKind.OUTBOX: ("outbox row", "outbox rows"),
+    RowKind.DELIVERIES: ("delivery", "deliveries"),
+    RowKind.TRIES: ("try", "tries"),
+    RowKind.CHARGES: ("charge", "charges"),
+    RowKind.CONSUMERS: ("consumer group", "consumer groups"),
+    "outbox_rows": ("outbox row", "outbox rows"),
+    "events_not_taken_in": ("event not taken in", "events not taken in"),
+    "deliveries_pending": ("delivery pending", "deliveries pending"),
+    "deliveries_paused": ("delivery paused", "deliveries paused"),
+    "attempts_under_way": ("attempt in progress", "attempts in progress"),
+    "attempts_undecided": ("attempt undecided", "attempts undecided"),
+    "attempts_left_on_a_page": ("attempt left on a provider's page", "attempts left on a provider's page"),
+    "duplicate_payments": ("duplicate payment", "duplicate payments"),
+}
+"""What is counted: one of it, and several."""
 
 
 def show_json(result: ReconciliationResult) -> None:
@@ -26,14 +49,30 @@ def show_json(result: ReconciliationResult) -> None:
 
 
 def show_text(result: ReconciliationResult) -> None:
+    click.echo(f"Checked: {', '.join(_count(kind, number) for kind, number in result.checked.items())}.")
+    click.echo(_LEFT_OUT)
+    pending = [_count(what, number) for what, number in result.waiting.items() if number]
+    click.echo(f"Pending (normal): {', '.join(pending) or 'nothing'}.")
+    click.echo(f"Consumers: {_describe_consumers(result)}.\n")
     show_table([_row(check, result) for check in _performed_checks(result)], as_json=False, empty="")
     for name, total in result.found.totals.items():
         _show_examples(CHECKS[name], total, result)
-    waiting = {what: number for what, number in result.waiting.items() if number}
-    if waiting:
-        listed = ", ".join(f"{number} {what.replace('_', ' ')}" for what, number in waiting.items())
-        click.echo(f"\nWaiting, but not overdue: {listed}.")
     click.echo(f"\n{_verdict(result)}")
+
+
+def _count(what: str, number: int) -> str:
+    one, many = _NAMES[what]
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _describe_consumers(result: ReconciliationResult) -> str:
+    groups = result.checked.get(RowKind.CONSUMERS)
+    if groups is None:
+        return "not checked"
+    without = result.found.totals.get("consumers_alive", 0)
+    if without:
+        return f"{without} of {groups} groups have no member, see below"
+    return f"all {groups} groups have a member (one that froze less than a minute ago still counts)"
 
 
 def _performed_checks(result: ReconciliationResult) -> Iterator[Check]:
@@ -42,11 +81,10 @@ def _performed_checks(result: ReconciliationResult) -> Iterator[Check]:
 
 
 def _row(check: Check, result: ReconciliationResult) -> dict[str, object]:
-    rows = "outbox rows" if check.row_kind is RowKind.OUTBOX else check.row_kind
     return {
         "check": check.name,
         "statement": check.statement,
-        "checked": f"{result.checked[check.row_kind]} {rows}",
+        "checked": _count(check.row_kind, result.checked[check.row_kind]),
         "faults": result.found.totals.get(check.name, 0),
     }
 
@@ -68,7 +106,8 @@ def _verdict(result: ReconciliationResult) -> str:
         return "Found: " + ", ".join(f"{number} {kind}" for kind, number in totals.items() if number) + "."
     if result.not_checked is not None:
         return f"Nothing found, but not everything was checked: {result.not_checked}."
-    return "Nothing is lost, doubled or stuck."
+    where = "" if RowKind.CONSUMERS in result.checked else " in the database"
+    return f"Nothing is lost, doubled or stuck{where}."
 
 
 def _as_json(finding: Finding) -> dict[str, str]:
