@@ -72,7 +72,7 @@ def _describe_consumers(result: ReconciliationResult) -> str:
     without = result.found.totals.get("consumers_alive", 0)
     if without:
         return f"{without} of {groups} groups have no member, see below"
-    return f"all {groups} groups have a member (one that froze less than a minute ago still counts)"
+    return f"all {groups} groups have a member (one that froze within the last 15 seconds still counts)"
 
 
 def _performed_checks(result: ReconciliationResult) -> Iterator[Check]:
