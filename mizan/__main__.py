@@ -7,10 +7,13 @@ from mizan.app.webhooks import resend_command
 from mizan.attempt import attempt_group
 from mizan.command_context import startup_settings
 from mizan.dead import dead_group
+from mizan.delivery import delivery_group
 from mizan.demo import demo_command, remove_demo_command
+from mizan.intent import intent_group
 from mizan.keys import keys_group
 from mizan.lag import lag_command
 from mizan.operator import operator_group
+from mizan.output import CommandGroup
 from mizan.reconciliation import audit_command
 from mizan.topics import topics_command
 from mizan.user import user_group
@@ -24,17 +27,19 @@ def migrate_command() -> None:
         click.echo(f"schema is at revision {migrate(settings.database.url)}")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Operate Mizan. It finds the database and Kafka through DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS, or
-    through the stack.json of a running `make run` (STACK_DIR, default .run)."""
+    """Operate Mizan. It finds the database and Kafka through DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS, or through the
+    stack.json of a running `make run`: in STACK_DIR or, without it, in .run here or beside the code."""
 
 
 main.add_command(app_group)
 main.add_command(attempt_group)
 main.add_command(audit_command)
 main.add_command(dead_group)
+main.add_command(delivery_group)
 main.add_command(demo_command)
+main.add_command(intent_group)
 main.add_command(keys_group)
 main.add_command(lag_command)
 main.add_command(migrate_command)

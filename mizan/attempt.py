@@ -5,7 +5,7 @@ from uuid import UUID
 import click
 
 from mizan.command_context import acting_operator, command_settings, open_transaction
-from mizan.output import json_option, show_table, timestamp
+from mizan.output import CommandGroup, json_option, show_table, timestamp
 from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
 from shared.domain.attempts.operator_decision import OperatorDecision, apply_decision
 from shared.domain.attempts.states import ProviderAnswer
@@ -23,7 +23,7 @@ def _attempt_in(_context: click.Context, _parameter: click.Parameter, text: str)
 attempt_argument = click.argument("attempt", metavar="ATTEMPT", callback=_attempt_in)
 
 
-@click.group("attempt")
+@click.group("attempt", cls=CommandGroup)
 def attempt_group() -> None:
     """See and decide payment attempts whose outcome is unknown. ATTEMPT is an attempt's id."""
 
@@ -50,6 +50,7 @@ def undecided_command(as_json: bool) -> None:
             }
             for one in undecided
         ],
+        "attempts",
         as_json=as_json,
         empty="The outcome of every attempt is known.",
     )
@@ -90,6 +91,7 @@ def duplicates_command(as_json: bool) -> None:
             }
             for one in duplicates
         ],
+        "duplicates",
         as_json=as_json,
         empty="No payment was made twice, or all that were have been handled.",
     )

@@ -25,7 +25,13 @@ from shared.platform.process import EX_CONFIG
 from shared.platform.production.settings_rules import find_development_settings, find_start_problems
 from shared.platform.redaction import redact_text
 from shared.platform.sanitize import sanitize_text
-from shared.platform.settings import Settings, SettingsError, read_operator_environment
+from shared.platform.settings import (
+    Settings,
+    SettingsError,
+    find_stack_file,
+    read_operator_environment,
+    stack_directories,
+)
 
 _PROC = Path("/proc/self")
 _CONTAINER_ID = re.compile("[0-9a-f]{64}")
@@ -99,7 +105,7 @@ def startup_settings() -> Iterator[Settings]:
         reading = read_operator_environment()
         problems = find_start_problems(reading)
         if problems:
-            raise StartRefused(redact_text(str(SettingsError(problems))))
+            raise StartRefused(redact_text(f"{SettingsError(problems)}{_stack_hint()}"))
         yield reading.settings
 
 
@@ -114,8 +120,22 @@ def _report_errors() -> Iterator[None]:
         raise click.ClickException(f"{error}; run `mizan migrate` first") from error
     except (DatabaseUnavailableError, psycopg.Error) as error:
         raise click.ClickException(_one_line(error)) from error
-    except (SettingsError, KafkaUnavailableError) as error:
-        raise click.ClickException(redact_text(str(error))) from error
+    except SettingsError as error:
+        raise click.ClickException(redact_text(f"{error}{_stack_hint()}")) from error
+    except KafkaUnavailableError as error:
+        servers = read_operator_environment().settings.kafka.bootstrap_servers
+        raise click.ClickException(redact_text(f"{error} (Kafka at {servers})")) from error
+
+
+def _stack_hint() -> str:
+    """Return where a running stack was looked for, or nothing if one was found."""
+    if find_stack_file() is not None:
+        return ""
+    places = " and ".join(map(str, stack_directories()))
+    return (
+        f"\nNo running stack was found in {places}: start one with `make run`, name its directory with STACK_DIR, or "
+        "set DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS."
+    )
 
 
 @contextmanager

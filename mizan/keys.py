@@ -9,7 +9,7 @@ from cryptography.fernet import Fernet
 from psycopg import Connection, sql
 
 from mizan.command_context import acting_operator, command_settings, open_transaction
-from mizan.output import json_option, show_table
+from mizan.output import CommandGroup, json_option, show_table
 from shared.domain.audit_log import Action, add_audit_entry
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -104,7 +104,7 @@ def _statement(text: str, column: EncryptedColumn) -> sql.Composed:
     )
 
 
-@click.group("keys")
+@click.group("keys", cls=CommandGroup)
 def keys_group() -> None:
     """Rotate the keys that stored secrets are encrypted with (docs/operations.md)."""
 
@@ -158,5 +158,5 @@ def _show(settings: Settings, *, as_json: bool) -> bool:
         }
         for one in counted
     ]
-    show_table(rows, as_json=as_json, empty="nothing is encrypted")
+    show_table(rows, "tables", as_json=as_json, empty="Nothing is encrypted.")
     return not any(one.by_key[None] for one in counted)

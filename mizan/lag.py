@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mizan.command_context import command_settings
-from mizan.output import json_option, show_table, timestamp
+from mizan.output import echo_rows, json_option, timestamp
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.clients import group_name, topic_name
 from shared.platform.kafka.inspection.inspector import KafkaInspector
@@ -37,7 +37,7 @@ def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -
         click.echo(json.dumps({"groups": [_as_json(settings.kafka, group) for group in view.groups]}))
     else:
         rows = _partition_rows(view) if partitions else _group_rows(view)
-        show_table(list(rows), as_json=False, empty="")
+        echo_rows(list(rows))
     if max_seconds is not None:
         _check_limits(view, max_seconds)
 

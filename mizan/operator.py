@@ -3,7 +3,7 @@
 import click
 
 from mizan.command_context import acting_operator, command_settings, open_transaction
-from mizan.output import json_option, show_table, show_values, timestamp
+from mizan.output import CommandGroup, json_option, show_table, show_values, timestamp
 from mizan.user import SHOWN_ONCE, generate_password
 from shared.domain.accounts.members import check_email
 from shared.domain.accounts.operators import (
@@ -19,7 +19,7 @@ from shared.domain.audit_log import Action, add_audit_entry
 _email_option = click.option("--email", required=True)
 
 
-@click.group("operator")
+@click.group("operator", cls=CommandGroup)
 def operator_group() -> None:
     """Create and manage operators, who sign in to the monitor."""
 
@@ -45,7 +45,12 @@ def list_command(as_json: bool) -> None:
     with command_settings() as settings, open_transaction(settings) as connection:
         found = list_operators(connection)
     rows = [{"email": one.email, "created": timestamp(one.created_at)} for one in found]
-    show_table(rows, as_json=as_json, empty="there are no operators; create one with `mizan operator create`")
+    show_table(
+        rows,
+        "operators",
+        as_json=as_json,
+        empty="There are no operators yet; `mizan operator create` creates one.",
+    )
 
 
 @operator_group.command("remove")

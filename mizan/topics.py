@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mizan.command_context import startup_settings
-from mizan.output import json_option, show_table, timestamp
+from mizan.output import echo_rows, json_option, timestamp
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.clients import topic_name
 from shared.platform.kafka.inspection.inspector import inspect_topics
@@ -40,7 +40,7 @@ def topics_command(*, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"topics": topics}))
     else:
-        show_table(_for_people(topics), as_json=False, empty="")
+        echo_rows(_for_people(topics))
 
 
 def _for_people(topics: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ import secrets
 import click
 
 from mizan.command_context import acting_operator, command_settings, open_transaction
-from mizan.output import json_option, show_table, show_values, timestamp
+from mizan.output import CommandGroup, json_option, show_table, show_values, timestamp
 from shared.domain.accounts.members import (
     MemberNotFoundError,
     accept_invitation,
@@ -31,7 +31,7 @@ _merchant_option = click.option("--merchant", required=True, help="A merchant's 
 _email_option = click.option("--email", required=True)
 
 
-@click.group("user")
+@click.group("user", cls=CommandGroup)
 def user_group() -> None:
     """Create and manage members of merchants, who sign in to the dashboard."""
 
@@ -70,7 +70,7 @@ def list_command(merchant: str, as_json: bool) -> None:
         }
         for member in members
     ]
-    show_table(rows, as_json=as_json, empty="the merchant has no members")
+    show_table(rows, "users", as_json=as_json, empty="The merchant has no members.")
 
 
 @user_group.command("reset-password")

@@ -11,9 +11,10 @@ from mizan.app.webhooks import (
     roll_secret_command,
     set_webhook_command,
 )
+from mizan.output import CommandGroup
 
 
-@click.group("app")
+@click.group("app", cls=CommandGroup)
 def app_group() -> None:
     """Create and manage merchants' applications. APP is an application's id, as `mizan app list` shows."""
 

@@ -49,6 +49,7 @@ def list_command(as_json: bool) -> None:
             }
             for application in applications
         ],
+        "applications",
         as_json=as_json,
         empty="There are no applications yet; `mizan app create` creates one.",
     )

@@ -36,6 +36,7 @@ def credentials_command(application_id: UUID, as_json: bool) -> None:
             }
             for credential in credentials
         ],
+        "credentials",
         as_json=as_json,
         empty="The application has no credentials; `issue-key` and `issue-token` create them.",
     )

@@ -57,7 +57,7 @@ def roll_secret_command(application_id: UUID, as_json: bool) -> None:
 @click.command("pause-webhooks")
 @application_argument
 def pause_webhooks_command(application_id: UUID) -> None:
-    """Stop sending webhooks to an application. Deliveries that fall due are kept."""
+    """Pause an application's webhooks. Deliveries that fall due are kept."""
     with command_settings() as settings, open_transaction(settings) as connection:
         if pause_webhooks(connection, application_id):
             record_application_action(connection, Action.WEBHOOKS_PAUSED, application_id)
@@ -89,4 +89,4 @@ def resend_command(delivery: str) -> None:
             get_application_id(connection, delivery_id),
             delivery=str(delivery_id),
         )
-    click.echo("requested; the delivery's tries show the result")
+    click.echo(f"requested; `mizan delivery show {delivery_id}` shows the outcome")

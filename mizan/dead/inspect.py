@@ -50,7 +50,7 @@ def list_command(kind: str, origin: str | None, limit: int, as_json: bool) -> No
             rows = map(_delivery_row, _read_deliveries(connection, settings.kafka, limit))
         listed = list(islice(rows, limit))
     empty = "There are no dead letters." if kind == _DEAD_LETTERS else "No delivery has used up its tries."
-    show_table(listed, as_json=as_json, empty=empty)
+    show_table(listed, kind, as_json=as_json, empty=empty)
 
 
 def _read_dead_letters(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from mizan.output import show_table
+from mizan.output import echo_rows
 from mizan.reconciliation.checks import CHECKS, Check, FaultKind, Finding, RowKind
 from mizan.reconciliation.reconciler import ReconciliationResult
 
@@ -54,7 +54,7 @@ def show_text(result: ReconciliationResult) -> None:
     pending = [_count(what, number) for what, number in result.waiting.items() if number]
     click.echo(f"Pending (normal): {', '.join(pending) or 'nothing'}.")
     click.echo(f"Consumers: {_describe_consumers(result)}.\n")
-    show_table([_row(check, result) for check in _performed_checks(result)], as_json=False, empty="")
+    echo_rows([_row(check, result) for check in _performed_checks(result)])
     for name, total in result.found.totals.items():
         _show_examples(CHECKS[name], total, result)
     click.echo(f"\n{_verdict(result)}")

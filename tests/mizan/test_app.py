@@ -56,7 +56,7 @@ def test_create_prints_that_credentials_are_shown_once(mizan: Mizan) -> None:
 
 def test_applications_are_listed_oldest_first(mizan: Mizan) -> None:
     """With methods, merchant and webhook URL."""
-    assert json.loads(mizan("list", "--json").stdout) == []
+    assert json.loads(mizan("list", "--json").stdout)["applications"] == []
     assert "no applications yet" in mizan("list").stdout
     first = _create(mizan, name="متجر")
     options = (
@@ -68,7 +68,7 @@ def test_applications_are_listed_oldest_first(mizan: Mizan) -> None:
         "https://shop.example.ly/hook",
     )
     second = _create(mizan, *options, name="second")
-    listed = json.loads(mizan("list", "--json").stdout)
+    listed = json.loads(mizan("list", "--json").stdout)["applications"]
     assert [row["application_id"] for row in listed] == [first["application_id"], second["application_id"]]
     assert listed[0]["methods"] == ["card", "sadad", "adfali"]
     assert listed[0]["webhook_url"] is None
@@ -94,7 +94,7 @@ def test_the_webhook_url_is_set_and_removed(mizan: Mizan) -> None:
     app = _create(mizan)["application_id"]
 
     def url() -> str | None:
-        value: str | None = json.loads(mizan("list", "--json").stdout)[0]["webhook_url"]
+        value: str | None = json.loads(mizan("list", "--json").stdout)["applications"][0]["webhook_url"]
         return value
 
     assert mizan("set-webhook", app, "https://shop.example.ly/hook").exit_code == 0
@@ -115,7 +115,10 @@ def test_set_webhook_needs_either_a_url_or_the_option_none(mizan: Mizan, words: 
     answer = mizan("set-webhook", app, *words)
     assert answer.exit_code == 2
     assert "either a URL or --none" in answer.stderr
-    assert json.loads(mizan("list", "--json").stdout)[0]["webhook_url"] == "https://shop.example.ly/hook"
+    assert (
+        json.loads(mizan("list", "--json").stdout)["applications"][0]["webhook_url"]
+        == "https://shop.example.ly/hook"
+    )
 
 
 def test_roll_secret_prints_the_new_secret_and_its_version(mizan: Mizan) -> None:
@@ -136,7 +139,7 @@ def test_credentials_are_issued_and_listed(mizan: Mizan) -> None:
     token = json.loads(mizan("issue-token", app, "--json").stdout)
     assert list(key) == ["application_id", "credential_id", "api_key"]
     assert list(token) == ["application_id", "credential_id", "access_token"]
-    listed = json.loads(mizan("credentials", app, "--json").stdout)
+    listed = json.loads(mizan("credentials", app, "--json").stdout)["credentials"]
     assert [row["kind"] for row in listed] == ["api_key", "access_token", "api_key", "access_token"]
     assert list(listed[2]) == ["id", "kind", "prefix", "created_at", "last_used_at", "revoked_at"]
     assert (listed[2]["id"], listed[2]["prefix"]) == (key["credential_id"], key["api_key"][:9])
@@ -160,13 +163,16 @@ def test_a_credential_is_revoked_once(mizan: Mizan, clock: Clock) -> None:
     assert ambiguous.exit_code == 1
     assert prefix in ambiguous.stderr
     assert second["credential_id"] in ambiguous.stderr
-    assert all(row["revoked_at"] is None for row in json.loads(mizan("credentials", app, "--json").stdout))
+    assert all(
+        row["revoked_at"] is None
+        for row in json.loads(mizan("credentials", app, "--json").stdout)["credentials"]
+    )
     assert mizan("revoke", app, prefix).stdout.endswith("is revoked\n")
-    before = json.loads(mizan("credentials", app, "--json").stdout)
+    before = json.loads(mizan("credentials", app, "--json").stdout)["credentials"]
     clock.advance(timedelta(days=1))
     again = mizan("revoke", app, before[0]["id"])
     assert (again.exit_code, again.stdout.endswith("was already revoked\n")) == (0, True)
-    assert json.loads(mizan("credentials", app, "--json").stdout) == before
+    assert json.loads(mizan("credentials", app, "--json").stdout)["credentials"] == before
     assert [row["revoked_at"] is None for row in before] == [False, True, True]
 
 
@@ -223,7 +229,7 @@ def test_invalid_arguments_of_create_are_refused_before_anything_is_created(
     assert answer.exit_code == 1
     assert told in answer.stderr
     assert answer.stderr.count("\n") == 1
-    assert json.loads(mizan("list", "--json").stdout) == []
+    assert json.loads(mizan("list", "--json").stdout)["applications"] == []
 
 
 @pytest.mark.parametrize("methods", ["", "card,", "paypal", "card,\udcff", "CARD"])
@@ -243,7 +249,7 @@ def test_no_secret_is_created_without_secret_keys(mizan: Mizan, command: str) ->
     assert answer.exit_code == 1
     assert "MIZAN_SECRET_KEYS" in answer.stderr
     assert "mizan keys new" in answer.stderr
-    assert len(json.loads(mizan("list", "--json").stdout)) == 1
+    assert len(json.loads(mizan("list", "--json").stdout)["applications"]) == 1
 
 
 def test_database_error_is_one_clear_line(mizan: Mizan, database: Database) -> None:

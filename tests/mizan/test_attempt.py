@@ -46,7 +46,7 @@ def _logged(database: Database, action: str) -> list[Any]:
 
 
 def test_undecided_attempts_are_listed(run: Mizan, sending: ProviderRequest) -> None:
-    (row,) = json.loads(run("attempt", "undecided", "--json").stdout)
+    (row,) = json.loads(run("attempt", "undecided", "--json").stdout)["attempts"]
     assert row["attempt_id"] == str(sending.attempt)
     assert (row["amount"], row["provider"], row["asked_next_at"]) == (25_000, "plutu", None)
 
@@ -72,7 +72,7 @@ def test_operator_decides_the_outcome_once(
             1,
             f"Error: the outcome is already known: {outcome}\n",
         )
-    assert json.loads(run("attempt", "undecided", "--json").stdout) == []
+    assert json.loads(run("attempt", "undecided", "--json").stdout)["attempts"] == []
     ((actor, merchant_id, details),) = _logged(database, "attempt_decided")
     assert (actor.startswith("cli operator "), merchant_id is not None) == (True, True)
     assert (details["attempt"], details["outcome"]) == (str(sending.attempt), outcome)
@@ -103,7 +103,7 @@ def test_operator_can_decide_paid_for_an_attempt_on_a_providers_page(
 def test_decision_needs_a_reason(run: Mizan, sending: ProviderRequest) -> None:
     answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "yes")
     assert (answer.exit_code, answer.stderr) == (1, "Error: the reason must have 5 to 500 characters\n")
-    (row,) = json.loads(run("attempt", "undecided", "--json").stdout)
+    (row,) = json.loads(run("attempt", "undecided", "--json").stdout)["attempts"]
     assert row["state"] == "unknown"
 
 
@@ -117,13 +117,13 @@ def test_duplicate_payment_is_listed_until_it_is_handled(
             settle_notification(
                 connection, sending.attempt, AttemptOutcome(ProviderAnswer.PAID, provider_reference=reference)
             )
-    (row,) = json.loads(run("attempt", "duplicates", "--json").stdout)
+    (row,) = json.loads(run("attempt", "duplicates", "--json").stdout)["duplicates"]
     assert (row["amount"], row["provider_reference"], row["first_reference"]) == (25_000, "T-2", "T-1")
     words = ("attempt", "handled", row["attempt_id"], "--note")
     assert run(*words, "x").exit_code == 1
     assert run(*words, "paid back as R-7").stdout == "handled\n"
     assert "handled before" in run(*words, "once more").stdout
-    assert json.loads(run("attempt", "duplicates", "--json").stdout) == []
+    assert json.loads(run("attempt", "duplicates", "--json").stdout)["duplicates"] == []
     ((actor, _, details),) = _logged(database, "duplicate_handled")
     assert (actor.startswith("cli operator "), details["note"]) == (True, "paid back as R-7")
 

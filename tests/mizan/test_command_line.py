@@ -5,11 +5,13 @@ import os
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
+from mizan.__main__ import main
 from shared.platform.database.pool import Database
 from shared.platform.database.schema import head_revision
-from shared.platform.settings import DatabaseSettings, KafkaSettings
+from shared.platform.settings import DatabaseSettings, KafkaSettings, environment, find_stack_file
 from stack.ports import find_free_ports
 from tests.mizan.conftest import Mizan
 
@@ -34,6 +36,50 @@ def test_running_stack_is_found_by_its_directory(
     assert (answer.returncode, answer.stdout) == (0, f"schema is at revision {head_revision()}\n"), (
         answer.stderr
     )
+
+
+def test_stack_is_looked_for_here_and_beside_the_code(
+    run: Mizan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without STACK_DIR. If there is none, the message says where it was looked for, and what to do."""
+    here, project = tmp_path / "here", tmp_path / "project"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(environment, "_PROJECT", project)
+    nothing = {"STACK_DIR": "", "DATABASE_URL": None, "KAFKA_BOOTSTRAP_SERVERS": None}
+    answer = run("app", "list", **nothing)
+    assert f"No running stack was found in {here / '.run'} and {project / '.run'}: start one" in answer.stderr
+    for directory in (project, here):
+        (directory / ".run").mkdir(parents=True)
+        (directory / ".run" / "stack.json").write_text("{}")
+        assert find_stack_file() == directory / ".run" / "stack.json"
+    assert "No running stack" not in run("app", "list", **nothing).stderr
+
+
+def test_help_texts_are_not_cut_off(run: Mizan) -> None:
+    """Not even in a terminal of 80 columns."""
+    groups = [name for name, command in main.commands.items() if isinstance(command, click.Group)]
+    for words in ([], *([group] for group in groups)):
+        assert "..." not in run(*words, "--help").stdout.partition("Commands:")[2]
+
+
+def test_json_is_an_object_for_every_list(run: Mizan) -> None:
+    made = json.loads(run("app", "create", "--name", "Coffee", "--json").stdout)
+    for words, name in {
+        ("app", "list"): "applications",
+        ("app", "credentials", made["application_id"]): "credentials",
+        ("attempt", "undecided"): "attempts",
+        ("attempt", "duplicates"): "duplicates",
+        ("keys", "status"): "tables",
+        ("operator", "list"): "operators",
+        ("user", "list", "--merchant", "Coffee"): "users",
+    }.items():
+        assert list(json.loads(run(*words, "--json").stdout)) == [name]
+
+
+def test_error_names_the_kafka_that_does_not_answer(run: Mizan) -> None:
+    address = f"127.0.0.1:{find_free_ports(1)[0]}"
+    assert f"(Kafka at {address})" in run("lag", KAFKA_BOOTSTRAP_SERVERS=address).stderr
 
 
 def test_database_that_is_too_old_to_migrate_is_refused(run: Mizan, database: Database) -> None:

@@ -46,9 +46,14 @@ def failed(dead_letter_topic: DeadLetterTopic, application_id: UUID) -> UUID:
     return made
 
 
-def rows(answer: Any) -> Any:
+def parsed(answer: Any) -> Any:
     assert answer.exit_code == 0, answer.stderr
     return json.loads(answer.stdout)
+
+
+def rows(answer: Any) -> Any:
+    (listed,) = parsed(answer).values()
+    return listed
 
 
 def test_list_and_replay_say_so_if_nothing_is_dead(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
@@ -91,12 +96,12 @@ def test_dead_letter_is_shown_by_id_and_by_offset(dead: Mizan, dead_letter_topic
     for answer in (by_id, dead("list"), dead("show", "0", "--json")):
         assert "hushhush" not in answer.stdout
         assert "\x1b" not in answer.stdout
-    shown = rows(dead("show", str(letter.id), "--json"))
+    shown = parsed(dead("show", str(letter.id), "--json"))
     assert (shown["letter_id"], shown["key"], shown["size"]) == (str(letter.id), "application", 39)
 
 
 def test_exhausted_delivery_is_shown(dead: Mizan, failed: UUID) -> None:
-    shown = rows(dead("show", str(failed), "--json"))
+    shown = parsed(dead("show", str(failed), "--json"))
     assert (shown["url"], shown["last_answer"]) == ("https://shop.example.ly/hooks", "no␛[2J")
     assert "no␛[2J" in dead("show", str(failed)).stdout
 
@@ -128,7 +133,7 @@ def test_dead_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTop
     again = dead("replay", "0")
     assert (again.exit_code, again.stdout) == (0, "0: was replayed before\n")
     assert len(dead_letter_topic.records()) == 2
-    shown = rows(dead("show", "0", "--json"))
+    shown = parsed(dead("show", "0", "--json"))
     assert shown["replayed_by"] == acting_operator().name
 
 

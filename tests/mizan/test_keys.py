@@ -20,11 +20,16 @@ def _made(run: Mizan, **more: str) -> dict[str, str]:
 def test_secrets_of_the_old_key_are_encrypted_with_the_new_one(run: Mizan, database: Database) -> None:
     made = _made(run)
     both = f"{NEW},{KEY}"
-    before = json.loads(run("keys", "status", "--json", MIZAN_SECRET_KEYS=both).stdout)
+    before = json.loads(run("keys", "status", "--json", MIZAN_SECRET_KEYS=both).stdout)["tables"]
     assert before[0] == {"table": "webhook_secrets", "key 1": 0, "key 2": 1, "no key": 0}
     after = run("keys", "reseal", "--json", MIZAN_SECRET_KEYS=both)
     assert after.exit_code == 0
-    assert json.loads(after.stdout)[0] == {"table": "webhook_secrets", "key 1": 1, "key 2": 0, "no key": 0}
+    assert json.loads(after.stdout)["tables"][0] == {
+        "table": "webhook_secrets",
+        "key 1": 1,
+        "key 2": 0,
+        "no key": 0,
+    }
     with database.transaction() as connection:
         application_id = connection.execute("select id from applications").fetchall()[0][0]
         secret = decrypt_webhook_secret(connection, SecretBox((NEW,)), application_id, 1)
@@ -50,7 +55,7 @@ def test_reencryption_covers_several_batches_and_all_tables(run: Mizan, database
             (application_id, box.encrypt("{}", "account")),
         )
     both = f"{NEW},{KEY}"
-    after = json.loads(run("keys", "reseal", "--json", MIZAN_SECRET_KEYS=both).stdout)
+    after = json.loads(run("keys", "reseal", "--json", MIZAN_SECRET_KEYS=both).stdout)["tables"]
     assert [(row["key 1"], row["key 2"]) for row in after] == [(1202, 0), (1, 0), (0, 0)]
     with database.cursor() as cursor:
         sealed = cursor.execute("select encrypted_secret from webhook_secrets order by version").fetchall()

@@ -20,7 +20,7 @@ def test_create_prints_a_password_that_matches_the_stored_hash(run: Mizan, datab
         found = find_operator_by_email(cursor, made["email"])
     assert found is not None
     assert matching_hashes([found.password_hash], made["password"])
-    assert json.loads(run("operator", "list", "--json").stdout)[0]["email"] == "anna@example.ly"
+    assert json.loads(run("operator", "list", "--json").stdout)["operators"][0]["email"] == "anna@example.ly"
 
 
 def test_second_operator_with_the_same_email_is_refused(run: Mizan) -> None:

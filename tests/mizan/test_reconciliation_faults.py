@@ -222,7 +222,9 @@ def test_damage_is_found(run: Mizan, life: SampleHistory, damage: Damage) -> Non
 
 
 def test_every_check_of_the_database_has_a_damage() -> None:
-    of_database = {name for name, check in CHECKS.items() if check.row_kind not in ("charges", "consumer groups")}
+    of_database = {
+        name for name, check in CHECKS.items() if check.row_kind not in ("charges", "consumer groups")
+    }
     assert of_database == {name for damage in DAMAGES.values() for name in damage.finds.split()}
 
 

@@ -32,7 +32,7 @@ def test_member_is_added_to_the_existing_merchant_of_that_name(run: Mizan, datab
     _create(run, "b@example.ly")
     with database.cursor() as cursor:
         assert cursor.execute("select count(*) from merchants").fetchone() == (1,)
-    listed = json.loads(run("user", "list", *_COFFEE, "--json").stdout)
+    listed = json.loads(run("user", "list", *_COFFEE, "--json").stdout)["users"]
     assert [row["email"] for row in listed] == ["a@example.ly", "b@example.ly"]
 
 

@@ -52,7 +52,7 @@ def test_api_call_of_the_banner_works_also_after_a_restart(start: Start) -> None
     again = start()
     assert again.read()["demo"] == demo
     assert f"buy a coffee: open {again.read()['shop_url']}" in again.output
-    (application,) = _mizan(again, "app", "list", "--json")
+    (application,) = _mizan(again, "app", "list", "--json")["applications"]
     assert application["webhook_url"] == f"http://127.0.0.1:{again.port_base + 8}/webhooks/mizan"
     repeated = _copied_call(again.output)
     assert (repeated.status_code, repeated.json()["data"]["uuid"]) == (200, intent["uuid"])

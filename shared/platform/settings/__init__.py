@@ -21,9 +21,11 @@ from shared.platform.settings.environment import (
     ParsedSettings,
     Problems,
     SettingsError,
+    find_stack_file,
     read_environment,
     read_operator_environment,
     read_settings,
+    stack_directories,
 )
 
 __all__ = [
@@ -45,7 +47,9 @@ __all__ = [
     "SettingsError",
     "TracingSettings",
     "WebhookSettings",
+    "find_stack_file",
     "read_environment",
     "read_operator_environment",
     "read_settings",
+    "stack_directories",
 ]

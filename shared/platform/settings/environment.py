@@ -17,6 +17,7 @@ from shared.platform.settings.definitions import Environment, Settings
 Problems = Mapping[str, list[str]]
 """What is wrong, by the name of the variable; never with a value that may be a secret."""
 
+_PROJECT = Path(__file__).resolve().parents[3]
 _STACK_KEYS = {
     "DATABASE_URL": "database_url",
     "KAFKA_BOOTSTRAP_SERVERS": "kafka_bootstrap_servers",
@@ -94,10 +95,22 @@ def read_environment() -> ParsedSettings:
     return ParsedSettings(settings, {})
 
 
+def stack_directories() -> list[Path]:
+    """Return where the command line looks for a running stack: STACK_DIR, or else .run here and beside the code."""
+    given = os.environ.get("STACK_DIR")
+    return [Path(given)] if given else [Path(".run").resolve(), _PROJECT / ".run"]
+
+
+def find_stack_file() -> Path | None:
+    """Return the stack.json of a running stack, or None."""
+    files = (directory / "stack.json" for directory in stack_directories())
+    return next((file for file in files if file.exists()), None)
+
+
 def read_operator_environment() -> ParsedSettings:
     """Read the environment for the command line: what is missing there is taken from a running stack's stack.json."""
-    stack_file = Path(os.environ.get("STACK_DIR", ".run")) / "stack.json"
-    if stack_file.exists():
+    stack_file = find_stack_file()
+    if stack_file is not None:
         stack = json.loads(stack_file.read_text())
         for name, key in _STACK_KEYS.items():
             # NAME_FILE would win over NAME, also over a NAME that somebody has just set by hand.
