@@ -10,6 +10,7 @@ from pathlib import Path
 import environs
 from environs import validate
 
+from shared.platform.settings import read_environment
 from stack.errors import StackError
 
 # Separators for Kafka, Java or supervisord. No way of escaping works for all three.
@@ -47,10 +48,13 @@ def read_options() -> Options:
     database_url = env.str("DATABASE_URL", "", validate=_is_postgres_url)
     kafka_bootstrap_servers = env.str("KAFKA_BOOTSTRAP_SERVERS", "", validate=_is_server_list)
     env.str("MIZAN_CACHE_DIR", "", validate=_is_usable_path)
+    problems = _find_service_problems()
     try:
         env.seal()
     except environs.EnvValidationError as invalid:
-        raise _invalid_options(invalid) from None
+        problems |= _messages(invalid)
+    if problems:
+        raise _invalid_options(problems)
     return Options(
         directory=Path(directory or ".run").expanduser().resolve(),
         cache=cache_directory(),
@@ -71,11 +75,22 @@ def cache_directory() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "mizan"
 
 
-def _invalid_options(invalid: environs.EnvValidationError) -> StackError:
+def _messages(invalid: environs.EnvValidationError) -> Mapping[str, list[str]]:
     assert isinstance(invalid.error_messages, Mapping)
-    problems = [f"  {name}: {' '.join(texts)}" for name, texts in sorted(invalid.error_messages.items())]
+    return invalid.error_messages
+
+
+def _find_service_problems() -> dict[str, list[str]]:
+    """Return what is wrong with the given settings of the services. The stack sets those that are missing."""
+    problems = read_environment().problems
+    given = {name.removesuffix("_FILE") for name, value in os.environ.items() if value}
+    return {name: texts for name, texts in problems.items() if name in given}
+
+
+def _invalid_options(problems: Mapping[str, list[str]]) -> StackError:
+    lines = [f"  {name}: {' '.join(texts)}" for name, texts in sorted(problems.items())]
     return StackError(
-        "\n".join(["The stack cannot be started with these settings:", *problems]),
+        "\n".join(["The stack cannot be started with these settings:", *lines]),
         "Correct them in the environment or on the command line, for example: make run PORT_BASE=9000",
     )
 

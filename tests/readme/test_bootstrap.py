@@ -97,3 +97,31 @@ def test_successful_install_is_not_repeated(checkout: Path) -> None:
     assert "packages installed (" in first.stderr
     assert not {"\x1b", "\r"} & set(first.stderr)
     assert (second.stdout, second.stderr) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [(_TOO_OLD, "is Python 3.9.2, too old"), (_WITHOUT_VENV, "has no venv"), (None, "does not exist")],
+)
+def test_named_python_must_be_usable_though_everything_is_installed(
+    checkout: Path, python: str | None, message: str
+) -> None:
+    _program(checkout / ".venv/bin/python", "exit 0")
+    assert _bootstrap(checkout).returncode == 0
+    named = checkout.parent / "named"
+    if python is not None:
+        _program(named, python)
+    done = _bootstrap(checkout, PYTHON=str(named))
+    assert (done.returncode, f"{named} {message}" in done.stderr) == (1, True)
+
+
+def test_environment_is_made_anew_for_a_named_python_of_another_version(checkout: Path) -> None:
+    _program(checkout / ".venv/bin/python", "echo 3.11")
+    assert _bootstrap(checkout).returncode == 0
+    same, other = checkout.parent / "same", checkout.parent / "other"
+    _program(same, "echo 3.11")
+    assert _bootstrap(checkout, PYTHON=str(same)).stderr == ""
+    _program(other, 'test "$2" = venv && exit 1; echo 3.13')
+    done = _bootstrap(checkout, PYTHON=str(other))
+    assert ".venv has Python 3.11; making it anew with 3.13" in done.stderr
+    assert not (checkout / ".venv").exists()

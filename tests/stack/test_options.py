@@ -37,6 +37,8 @@ def test_one_error_names_all_invalid_options(monkeypatch: pytest.MonkeyPatch) ->
         "KAFKA_BOOTSTRAP_SERVERS": "no-port",
         "STACK_DIR": "a,b",
         "MIZAN_CACHE_DIR": "a:b",
+        "WEBHOOK_RETRY_DELAYS": "5,5",  # a setting of a service
+        "SMTP_PASSWORD_FILE": "/nowhere",
     }
     for name, value in wrong.items():
         monkeypatch.setenv(name, value)
