@@ -8,9 +8,9 @@ from types import FrameType
 
 import waitress
 
-from examples.shop.app import create_shop
-from examples.shop.database import DatabaseVersionError
-from examples.shop.settings import CredentialsError, SettingsError, read_settings
+from .app import create_shop
+from .database import DatabaseVersionError
+from .settings import CredentialsError, SettingsError, read_settings
 
 _THREADS = 16
 """Concurrent requests. At most four of them hang because of the endpoint switch, so the shop stays usable."""

@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from flask import Blueprint, abort, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from examples.shop.database import Database
-from examples.shop.endpoint_debug import Behaviour, EndpointSwitch, Verdict, last_requests
-from examples.shop.orders import latest_orders
-from examples.shop.payments import list_payments
-from examples.shop.progress import order_state
-from examples.shop.settings import Settings, is_loopback
-from examples.shop.webhook_inbox import add_secret
+from .database import Database
+from .endpoint_debug import Behaviour, EndpointSwitch, Verdict, last_requests
+from .orders import latest_orders
+from .payments import list_payments
+from .progress import order_state
+from .settings import Settings, is_loopback
+from .webhook_inbox import add_secret
 
 _SECRET = re.compile(r"whsec_[\x21-\x7e]{8,200}")
 

@@ -12,19 +12,19 @@ from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFError, CSRFProtect
 from werkzeug.exceptions import HTTPException
 
-from examples.shop import texts
-from examples.shop.admin import AdminPages, admin_blueprint
-from examples.shop.checkout import Checkout
-from examples.shop.database import Database
-from examples.shop.endpoint_debug import EndpointSwitch
-from examples.shop.mizan_api import MizanApi
-from examples.shop.pages import ShopPages, shop_blueprint
-from examples.shop.settings import CredentialsError, Settings, read_credentials
-from examples.shop.settlement import Settlement
-from examples.shop.texts import current_language, register_language
-from examples.shop.webhook_inbox import add_secret
-from examples.shop.webhooks import WebhookEndpoint, webhooks_blueprint
-from examples.shop.worker import Worker
+from . import texts
+from .admin import AdminPages, admin_blueprint
+from .checkout import Checkout
+from .database import Database
+from .endpoint_debug import EndpointSwitch
+from .mizan_api import MizanApi
+from .pages import ShopPages, shop_blueprint
+from .settings import CredentialsError, Settings, read_credentials
+from .settlement import Settlement
+from .texts import current_language, register_language
+from .webhook_inbox import add_secret
+from .webhooks import WebhookEndpoint, webhooks_blueprint
+from .worker import Worker
 
 _TRIPOLI = timezone(timedelta(hours=2))
 _MAX_FORM_BYTES = 65_536

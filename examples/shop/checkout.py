@@ -1,14 +1,14 @@
-"""Starts a payment: creates the intent and sends the customer to the checkout page (§1, steps 1 and 2)."""
+"""Starts a payment: creates the intent and sends the customer to the checkout page."""
 
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from examples.shop import texts
-from examples.shop.database import Database
-from examples.shop.mizan_api import Intent, IntentRefusedError, MizanApi, MizanUnavailableError
-from examples.shop.orders import Line, Order, find_order, place_order
-from examples.shop.payments import (
+from . import texts
+from .database import Database
+from .mizan_api import Intent, IntentRefusedError, MizanApi, MizanUnavailableError
+from .orders import Line, Order, find_order, place_order
+from .payments import (
     Payment,
     PaymentStatus,
     add_payment,
@@ -20,7 +20,7 @@ from examples.shop.payments import (
     set_intent,
     set_status,
 )
-from examples.shop.progress import Step, add_entry
+from .progress import Step, add_entry
 
 _PAY_WITHIN = timedelta(minutes=30)
 
@@ -64,7 +64,7 @@ class Checkout:
         return payment.reference
 
     def create_intent(self, reference: str) -> Payment:
-        """Create the intent of a payment at Mizan. Repeats are safe: the same reference yields the same intent (§4.1).
+        """Create the intent of a payment at Mizan. Repeats are safe: the same reference yields the same intent.
 
         Raises MizanUnavailableError if there is no usable response; the worker tries again.
         """
@@ -92,7 +92,7 @@ class Checkout:
             "amount": payment.amount,
             "currency": payment.currency,
             "description": texts.describe_lines(order.lines, order.lang),
-            # Mizan adds nothing to it (§4.1), so it contains the unguessable id of the order.
+            # Mizan adds nothing to it, so it contains the unguessable id of the order.
             "return_url": f"{self.public_url}/orders/{order.id}/return",
             "metadata": {"order": str(order.number)},
             # Counted from now: Mizan ignores it in a repeat, but a delayed first request needs a time in the future.
@@ -101,14 +101,14 @@ class Checkout:
 
     def _record_intent(self, order: Order, payment: Payment, intent: Intent) -> None:
         now = time.time()
-        # A repeat returns the intent as it was created, so compare the amount (§4.1, rule 4).
+        # A repeat returns the intent as it was created, so compare the amount.
         matches = (intent.amount, intent.currency) == (order.amount, order.currency)
         status = PaymentStatus(intent.status) if matches else PaymentStatus.DOUBTFUL
         with self.database.transaction() as connection:
             if find_payment(connection, payment.reference).uuid is not None:
                 return
             set_intent(connection, payment.reference, intent.uuid, intent.checkout_url, intent.expires_at)
-            # A repeat may return a paid or canceled intent (§4.1, rule 2). A check right away settles it.
+            # A repeat may return a paid or canceled intent. A check right away settles it.
             check_at = now if status in (PaymentStatus.SUCCEEDED, PaymentStatus.CANCELED) else None
             known = PaymentStatus.REQUIRES_PAYMENT_METHOD if check_at else status
             ask_at = check_at or next_check(known, intent.expires_at, 0, now)
@@ -139,7 +139,7 @@ class Checkout:
 
 
 def checkout_url(payment: Payment, lang: str) -> str:
-    """Return the intent's checkout_url, with lang=en for English. Arabic is the default (§4.3)."""
+    """Return the intent's checkout_url, with lang=en for English. Arabic is the default."""
     assert payment.checkout_url is not None
     if lang != "en":
         return payment.checkout_url

@@ -24,7 +24,7 @@ create table if not exists orders (
     fulfilled_by text                   -- the payment's reference
 );
 create table if not exists payments (
-    reference text primary key,         -- our merchant_reference: Mizan's idempotency key (§4.1)
+    reference text primary key,         -- our merchant_reference: Mizan's idempotency key
     order_id text not null references orders (id),
     amount integer not null,
     currency text not null,
@@ -39,7 +39,7 @@ create table if not exists payments (
 create index if not exists payments_of_order on payments (order_id);
 create index if not exists payments_to_ask on payments (ask_at) where ask_at is not null;
 create table if not exists inbox (
-    id text primary key,                -- of the delivery; detects duplicates (§6.5, 2)
+    id text primary key,                -- of the delivery; detects duplicates
     event text not null,
     uuid text not null,
     received_at real not null,

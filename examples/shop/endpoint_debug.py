@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 from threading import BoundedSemaphore, Event
 
-from examples.shop.database import Database
+from .database import Database
 
 _MAX_REQUESTS = 40
 _MAX_BODY_CHARS, _MAX_HEADER_CHARS, _MAX_HEADERS = 2_000, 300, 30
@@ -64,7 +64,7 @@ def last_requests(connection: sqlite3.Connection) -> list[EndpointRequest]:
 
 
 _HANG_S = 15.0
-"""Longer than Mizan's timeout of 10 seconds (§6.6)."""
+"""Longer than Mizan's timeout of 10 seconds."""
 _MAX_HANGING = 4
 """How many requests may hang. More are rejected at once, so that the shop stays usable."""
 

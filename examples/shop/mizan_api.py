@@ -1,4 +1,4 @@
-"""A client of Mizan's API: creates and retrieves intents (§4). Only a server may call it, never a browser."""
+"""A client of Mizan's API: creates and retrieves intents. Only a server may call it, never a browser."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import requests
 
-from examples.shop.settings import CredentialsError, read_credentials
+from .settings import CredentialsError, read_credentials
 
 _CONNECT_S, _RESPONSE_S = 3.0, 8.0
 
@@ -46,7 +46,7 @@ class MizanApi:
     credentials_file: Path
 
     def create(self, body: Mapping[str, Any]) -> Intent:
-        """Create an intent. Repeat it with the same merchant_reference until it succeeds: there is one intent (§4.1).
+        """Create an intent. Repeat it with the same merchant_reference until it succeeds: there is one intent.
 
         Raises IntentRefusedError for 422, and MizanUnavailableError without a usable response.
         """
@@ -56,7 +56,7 @@ class MizanApi:
         return self._intent(response, {200, 201})
 
     def retrieve(self, uuid: str) -> Intent:
-        """Return the intent, the source of truth for whether an order was paid (§4.2).
+        """Return the intent, the source of truth for whether an order was paid.
 
         Raises IntentNotFoundError or MizanUnavailableError.
         """

@@ -1,4 +1,4 @@
-"""Products and orders. An order is placed and fulfilled once. Prices are in minor units: 1000 are one dinar (§2)."""
+"""Products and orders. An order is placed and fulfilled once. Prices are in minor units: 1000 are one dinar."""
 
 import json
 import sqlite3

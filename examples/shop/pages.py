@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from flask import Blueprint, abort, flash, g, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from examples.shop.checkout import Checkout, checkout_url
-from examples.shop.database import Database
-from examples.shop.mizan_api import IntentNotFoundError, MizanUnavailableError
-from examples.shop.orders import MAX_QUANTITY, PRODUCTS, EmptyOrderError, Line, Order, find_order, parse_lines
-from examples.shop.payments import Payment, PaymentStatus, list_payments
-from examples.shop.progress import Step, add_entry, list_entries, order_state, step_progress
-from examples.shop.settlement import Settlement
+from .checkout import Checkout, checkout_url
+from .database import Database
+from .mizan_api import IntentNotFoundError, MizanUnavailableError
+from .orders import MAX_QUANTITY, PRODUCTS, EmptyOrderError, Line, Order, find_order, parse_lines
+from .payments import Payment, PaymentStatus, list_payments
+from .progress import Step, add_entry, list_entries, order_state, step_progress
+from .settlement import Settlement
 
 _ORDER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -62,7 +62,7 @@ class ShopPages:
         return self._redirect_to_checkout(order_id, payment.reference)
 
     def handle_return(self, order_id: str) -> ResponseReturnValue:
-        """Handle the return_url. A visit proves nothing, so ask Mizan (§6.5, 5)."""
+        """Handle the return_url. A visit proves nothing, so ask Mizan."""
         _, payment = self._latest(order_id)
         with self.database.transaction() as connection:
             add_entry(connection, order_id, payment.reference, Step.RETURNED, time.time())

@@ -8,14 +8,14 @@ import sqlite3
 from dataclasses import dataclass
 from enum import StrEnum
 
-from examples.shop.orders import Order
+from .orders import Order
 
 _FIRST_CHECK_DELAY_S = 10.0
 """How long the worker leaves a new payment to the request that added it."""
 
 
 class PaymentStatus(StrEnum):
-    """The four statuses of Mizan (§3), and three of our own."""
+    """The four statuses of Mizan, and three of our own."""
 
     WANTED = "wanted"
     """Stored here; Mizan has not created the intent yet."""
@@ -49,8 +49,8 @@ class Payment:
 
 
 def add_payment(connection: sqlite3.Connection, order: Order, at: float) -> Payment:
-    """Store a payment before Mizan is called: after a crash, the same reference yields the same intent (§4.1)."""
-    # Each payment of an order needs its own reference (§4.1, rule 6), which nobody can guess.
+    """Store a payment before Mizan is called: after a crash, the same reference yields the same intent."""
+    # Each payment of an order needs its own reference, which nobody can guess.
     reference = f"order-{order.number}-{secrets.token_hex(6)}"
     connection.execute(
         "insert into payments (reference, order_id, amount, currency, status, ask_at) values (?, ?, ?, ?, ?, ?)",
@@ -124,7 +124,7 @@ _AFTER_EXPIRY_S = 5.0
 """Mizan cancels at expires_at by its own clock, which may differ from ours."""
 _UNPAID_CHECK_DELAY_S, _MAX_UNPAID_CHECK_DELAY_S = 30.0, 3600.0
 _LATE_CHECK_DELAYS_S = (3600.0, 86_400.0, 7 * 86_400.0)
-"""A payment can be verified after the intent was canceled (§3), and its webhook can fail."""
+"""A payment can be verified after the intent was canceled, and its webhook can fail."""
 
 
 def retry_delay(asked: int) -> float:
@@ -135,7 +135,7 @@ def retry_delay(asked: int) -> float:
 def next_check(status: PaymentStatus, expires_at: float | None, asked: int, now: float) -> float | None:
     """Return when to check a payment next, or None if its status is final.
 
-    Webhooks can fail for good, so a payment that is still unpaid after `expires_at` is checked again (§6.5, 5).
+    Webhooks can fail for good, so a payment that is still unpaid after `expires_at` is checked again.
     """
     if status.is_final:
         return None

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 
-from examples.shop.orders import Order
-from examples.shop.payments import Payment, PaymentStatus
+from .orders import Order
+from .payments import Payment, PaymentStatus
 
 
 class Step(StrEnum):

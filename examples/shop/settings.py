@@ -14,7 +14,7 @@ class CredentialsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The secrets that Mizan's dashboard issues (§5). They stay on the server: never in code, never in a browser."""
+    """The secrets that Mizan's dashboard issues. They stay on the server: never in code, never in a browser."""
 
     api_key: str = field(repr=False)
     access_token: str = field(repr=False)
@@ -74,7 +74,9 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     if not port.isdigit():
         wrong.append("HTTP_PORT must be a number")
     if not environment.get("SHOP_CREDENTIALS_FILE"):
-        wrong.append("SHOP_CREDENTIALS_FILE must name a file, as `mizan demo` writes it")
+        wrong.append(
+            "SHOP_CREDENTIALS_FILE must name a JSON file with api_key, access_token and webhook_secret"
+        )
     wrong += [
         f"{name} must be an http:// or https:// address"
         for name, value in (("SHOP_MIZAN_URL", mizan_url), ("SHOP_PUBLIC_URL", public_url))

@@ -1,13 +1,13 @@
-"""Settles payments: asks Mizan, compares the intent with the order, and fulfils the order once (§6.5, 4)."""
+"""Settles payments: asks Mizan, compares the intent with the order, and fulfils the order once."""
 
 import sqlite3
 import time
 from dataclasses import dataclass
 
-from examples.shop.database import Database
-from examples.shop.mizan_api import Intent, IntentNotFoundError, MizanApi, MizanUnavailableError
-from examples.shop.orders import find_order, fulfil_order
-from examples.shop.payments import (
+from .database import Database
+from .mizan_api import Intent, IntentNotFoundError, MizanApi, MizanUnavailableError
+from .orders import find_order, fulfil_order
+from .payments import (
     Payment,
     PaymentStatus,
     find_payment_of_intent,
@@ -20,8 +20,8 @@ from examples.shop.payments import (
     set_intent,
     set_status,
 )
-from examples.shop.progress import Step, add_entry
-from examples.shop.webhook_inbox import Webhook, is_in_journal, mark_done, reschedule_webhook
+from .progress import Step, add_entry
+from .webhook_inbox import Webhook, is_in_journal, mark_done, reschedule_webhook
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Settlement:
     api: MizanApi
 
     def process_webhook(self, webhook: Webhook) -> None:
-        """Retrieve the intent of a webhook and settle its payment. The webhook itself has no amount or status (§2.2).
+        """Retrieve the intent of a webhook and settle its payment. The webhook itself has no amount or status.
 
         One transaction settles the payment and marks the webhook as done, so a killed shop processes it exactly once.
         Raises MizanUnavailableError or IntentNotFoundError after rescheduling the webhook.
@@ -55,7 +55,7 @@ class Settlement:
             mark_done(connection, webhook.id)
 
     def refresh(self, payment: Payment) -> None:
-        """Settle the payment without a webhook: when the customer returns, and after expiry (§6.5, 5).
+        """Settle the payment without a webhook: when the customer returns, and after expiry.
 
         Raises MizanUnavailableError or IntentNotFoundError after rescheduling the check.
         """
@@ -116,7 +116,7 @@ def _settle_paid(connection: sqlite3.Connection, payment: Payment, intent: Inten
     order = find_order(connection, payment.order_id)
     assert order is not None
     add_entry(connection, order.id, payment.reference, Step.PAID, intent.updated_at or now)
-    # Fulfil only if amount and currency match the order (§6.5, 4).
+    # Fulfil only if amount and currency match the order.
     if (intent.amount, intent.currency) != (order.amount, order.currency):
         set_status(connection, payment.reference, PaymentStatus.DOUBTFUL, None)
         paid = f"{intent.amount} {intent.currency}"
@@ -127,5 +127,5 @@ def _settle_paid(connection: sqlite3.Connection, payment: Payment, intent: Inten
     if fulfil_order(connection, order.id, payment.reference, now):
         add_entry(connection, order.id, payment.reference, Step.FULFILLED, now)
     else:
-        # An expired payment succeeded late (§3), after another payment had fulfilled the order: refund it.
+        # An expired payment succeeded late, after another payment had fulfilled the order: refund it.
         add_entry(connection, order.id, payment.reference, Step.PAID_TWICE, now)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from flask import Flask, Response, g, request
 
-from examples.shop.orders import Line
+from .orders import Line
 
 _COOKIE = "shop-lang"
 _ONE_YEAR_S = 365 * 86_400

@@ -1,6 +1,6 @@
-"""The webhook inbox: signatures and accepted secrets (§6.4, §6.6), and the webhooks received.
+"""The webhook inbox: signatures and accepted secrets, and the webhooks received.
 
-Webhooks are stored before they are acknowledged, and each is processed once (§6.5, 2 and 3).
+Webhooks are stored before they are acknowledged, and each is processed once.
 """
 
 import hashlib
@@ -10,16 +10,16 @@ import sqlite3
 from dataclasses import dataclass
 
 _OLD_SECRET_VALID_S = 2 * 86_400.0
-"""Retries that were queued before a roll use the old secret, and continue for about a day (§6.6)."""
+"""Retries that were queued before a roll use the old secret, and continue for about a day."""
 
 
 def sign(secret: str, body: bytes) -> str:
-    """Return the lower-case hex HMAC-SHA256 of the raw body. The key is the whole secret, with `whsec_` (§6.4)."""
+    """Return the lower-case hex HMAC-SHA256 of the raw body. The key is the whole secret, with `whsec_`."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def is_signed(body: bytes, signature: str, secrets: list[str]) -> bool:
-    """Check the signature of the raw bytes in constant time, before anything parses them (§6.5, 1)."""
+    """Check the signature of the raw bytes in constant time, before anything parses them."""
     given = signature.encode()
     # Try every secret, so that the duration does not reveal which one matches.
     matches = [hmac.compare_digest(sign(secret, body).encode(), given) for secret in secrets]
@@ -51,7 +51,7 @@ class Webhook:
 
 
 def store_webhook(connection: sqlite3.Connection, webhook: Webhook) -> bool:
-    """Store the webhook. Return False if its id is known: Mizan keeps the id across retries and resends (§2.2)."""
+    """Store the webhook. Return False if its id is known: Mizan keeps the id across retries and resends."""
     added = connection.execute(
         "insert into inbox (id, event, uuid, received_at, work_at) values (?, ?, ?, ?, ?) on conflict do nothing",
         (webhook.id, webhook.event, webhook.uuid, webhook.received_at, webhook.received_at),

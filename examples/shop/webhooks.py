@@ -1,4 +1,4 @@
-"""The webhook endpoint (§6): checks the signature of the raw bytes, stores the webhook, and responds."""
+"""The webhook endpoint: checks the signature of the raw bytes, stores the webhook, and responds."""
 
 import json
 import time
@@ -11,13 +11,13 @@ from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from examples.shop.database import Database
-from examples.shop.endpoint_debug import Behaviour, EndpointRequest, EndpointSwitch, Verdict, record_request
-from examples.shop.payments import find_payment_of_intent
-from examples.shop.progress import Step, add_entry
-from examples.shop.settings import CredentialsError, read_credentials
-from examples.shop.settlement import record_webhook
-from examples.shop.webhook_inbox import Webhook, accepted_secrets, add_secret, is_signed, store_webhook
+from .database import Database
+from .endpoint_debug import Behaviour, EndpointRequest, EndpointSwitch, Verdict, record_request
+from .payments import find_payment_of_intent
+from .progress import Step, add_entry
+from .settings import CredentialsError, read_credentials
+from .settlement import record_webhook
+from .webhook_inbox import Webhook, accepted_secrets, add_secret, is_signed, store_webhook
 
 _MAX_BYTES = 16_384
 """Mizan's webhooks are far smaller. The limit protects our memory."""
@@ -25,7 +25,7 @@ _MAX_FIELD_LENGTH = 100
 
 
 class InvalidWebhookError(Exception):
-    """The body is signed, but does not have the format of §2.2."""
+    """The body is signed, but does not have the format of a delivery."""
 
 
 @dataclass(frozen=True, slots=True)

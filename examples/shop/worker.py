@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
 
-from examples.shop.checkout import Checkout
-from examples.shop.database import Database
-from examples.shop.mizan_api import IntentNotFoundError, MizanUnavailableError
-from examples.shop.payments import Payment, due_payments, reschedule_check
-from examples.shop.settlement import Settlement
-from examples.shop.webhook_inbox import due_webhooks, reschedule_webhook
+from .checkout import Checkout
+from .database import Database
+from .mizan_api import IntentNotFoundError, MizanUnavailableError
+from .payments import Payment, due_payments, reschedule_check
+from .settlement import Settlement
+from .webhook_inbox import due_webhooks, reschedule_webhook
 
 _POLL_INTERVAL_S = 0.5
 _ERROR_RETRY_DELAY_S = 300.0
