@@ -29,6 +29,7 @@ from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
 from shared.platform.database.stable_plans import in_index_order
 from shared.platform.web.errors import ServiceUnavailable
+from shared.platform.web.languages import LIBYA
 from shared.platform.web.request_context import current_request_id
 
 log = structlog.get_logger(__name__)
@@ -119,7 +120,8 @@ def _csv_lines(*rows: Iterable[str | None]) -> bytes:
 
 
 def _format_moment(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Libya's time, as on the pages, with its offset."""
+    return at.astimezone(LIBYA).isoformat(timespec="milliseconds")
 
 
 @dataclass(frozen=True, slots=True)
