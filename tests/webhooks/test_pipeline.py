@@ -1,14 +1,19 @@
-"""What the delivery pipeline keeps when partitions are revoked and assigned again."""
+"""What the delivery pipeline keeps when a record is read again, by the next owner or because it was published again."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from uuid import uuid4
+from threading import Event
+from uuid import UUID, uuid4
+
+import pytest
 
 from services.webhooks.http.client import WebhookClient
+from services.webhooks.pipeline import application_queues
 from services.webhooks.pipeline.handler import DeliveryPipeline
 from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
-from services.webhooks.pipeline.next_action import Drop, NextAction
-from services.webhooks.pipeline.recording import RecordAction, Recorder
+from services.webhooks.pipeline.next_action import Drop, NextAction, Send
+from services.webhooks.pipeline.queries import DeliveryTarget
+from services.webhooks.pipeline.recording import MoveToSlow, RecordAction, Recorder
 from services.webhooks.pipeline.tries import TryInProgress, try_key
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import DatabaseUnavailableError
@@ -44,8 +49,35 @@ class NoRecorder(Recorder):
         return lambda: None
 
 
-def due() -> DeliveryDue:
-    return DeliveryDue(uuid4(), uuid4(), 1, datetime.now(UTC))
+class SendingLookup(DeliveryLookup):
+    """Every try may be sent."""
+
+    def __init__(self) -> None:
+        pass
+
+    def prepare(
+        self, tries: Sequence[TryInProgress]
+    ) -> Callable[[], list[tuple[TryInProgress, NextAction | SecretError]]]:
+        return lambda: [(one, Send(DeliveryTarget("http://example.com", 1))) for one in tries]
+
+
+class WaitingRecorder(Recorder):
+    """Kafka has confirmed what was published, but the recording takes until it may go on."""
+
+    def __init__(self) -> None:
+        self.published: list[RecordAction] = []
+        self.go_on = Event()
+
+    def prepare(self, actions: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
+        def record() -> None:
+            self.published.extend(action for _, action in actions)
+            assert self.go_on.wait(40)
+
+        return record
+
+
+def due(application: UUID | None = None) -> DeliveryDue:
+    return DeliveryDue(uuid4(), application or uuid4(), 1, datetime.now(UTC))
 
 
 def read(partition: AssignedPartition, offset: int, message: DeliveryDue) -> Task:
@@ -78,6 +110,33 @@ def test_record_is_not_lost_if_its_partition_returns_while_the_database_is_down(
     lookup.is_unavailable = False
     eventually(lambda: not handler.poll(0.01))
     assert again.finished
+    handler.close()
+
+
+def test_record_that_the_slow_pipeline_publishes_to_itself_is_not_taken_for_a_duplicate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Regression: read before its recording had ended, it was finished together with the record it replaces.
+
+    Its delivery stayed pending, with nothing left in Kafka, until the scheduler requeued it.
+    """
+    monkeypatch.setattr(application_queues, "MAX_QUEUED_IN_SLOW", 2)
+    recorder, client = WaitingRecorder(), WebhookClient[TryInProgress](allow_private=True)
+    handler = DeliveryPipeline(
+        "test", SendingLookup(), recorder, client, WebhookSettings(in_flight=0), has_slow_pipeline=False
+    )
+    partition, application = AssignedPartition("t", 0), uuid4()
+    kept, surplus = due(application), due(application)
+    moved = read(partition, 1, surplus)
+    handler.handle([read(partition, 0, kept), moved])
+    eventually(lambda: handler.poll(0.01) and recorder.published)
+    assert recorder.published == [MoveToSlow()]
+    published = read(partition, 2, surplus)
+    handler.handle([published])
+    recorder.go_on.set()
+    eventually(lambda: handler.poll(0.01) and moved.finished)
+    assert not published.finished
+    assert partition.requeued == [(published, None)]
     handler.close()
 
 

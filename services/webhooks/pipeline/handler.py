@@ -5,7 +5,7 @@ requests. Look-up and recording run in a thread each, so neither the database no
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 
@@ -56,6 +56,7 @@ class DeliveryPipeline:
         has_slow_pipeline: bool,
     ) -> None:
         self._client = client
+        self._recorder = recorder
         self._queues: ApplicationQueues[TryInProgress] = ApplicationQueues(
             settings.in_flight, settings.in_flight_per_application, has_slow_pipeline=has_slow_pipeline
         )
@@ -76,7 +77,7 @@ class DeliveryPipeline:
         self._recording: BatchStage[tuple[TryInProgress, RecordAction], None] = BatchStage(
             f"{name}, recording",
             self._to_record,
-            recorder.prepare,
+            self._prepare_recording,
             batch=_BATCH,
             threads=self._threads,
             wake=client.wake,
@@ -199,6 +200,11 @@ class DeliveryPipeline:
             end_try_span(one, result)
         self._to_record.add(one, Completed(result))
 
+    def _prepare_recording(self, actions: Sequence[tuple[TryInProgress, RecordAction]]) -> Callable[[], None]:
+        for one, _ in actions:
+            one.start_recording()
+        return self._recorder.prepare(actions)
+
     def _collect_recorded(self) -> None:
         finished = self._recording.collect()
         if finished is None:
@@ -209,7 +215,8 @@ class DeliveryPipeline:
             return
         for one, _ in actions:
             self._forget(one)
-            one.done()
+            for task in one.finish_recording():
+                task.requeue()
 
     def _requeue(self, tries: Sequence[TryInProgress], error: Exception | None = None) -> None:
         for one in tries:

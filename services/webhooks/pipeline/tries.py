@@ -30,6 +30,7 @@ class TryInProgress:
     """A try from the moment its record is read until its result is recorded."""
 
     __slots__ = (
+        "_recorded_tasks",
         "application_id",
         "delivery",
         "is_revoked",
@@ -61,6 +62,8 @@ class TryInProgress:
         """The slot number that ApplicationQueues gave to its request, 0 while it holds no slot."""
         self.is_revoked = False
         """Its partition was revoked: the next owner of the partition makes this try."""
+        self._recorded_tasks = 0
+        """How many of its tasks had been read when the recording of its result began."""
 
     @property
     def delivery_id(self) -> str:
@@ -73,6 +76,19 @@ class TryInProgress:
     def done(self) -> None:
         for task in self.tasks:
             task.done()
+
+    def start_recording(self) -> None:
+        self._recorded_tasks = len(self.tasks)
+
+    def finish_recording(self) -> list[Task]:
+        """Mark the tasks that were read before the recording began as done. Return the later ones.
+
+        A later one is not known to be a duplicate: it may be the record that this recording published, because the
+        slow pipeline publishes to the topic that it reads from.
+        """
+        for task in self.tasks[: self._recorded_tasks]:
+            task.done()
+        return self.tasks[self._recorded_tasks :]
 
 
 def start_try_span(delivery_try: TryInProgress) -> Span | None:
