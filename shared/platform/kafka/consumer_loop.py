@@ -141,7 +141,7 @@ class ConsumerLoop:
 
     def _read(self, wait_s: float) -> None:
         first = self._consumer.poll(wait_s)
-        self.progress.record_poll()
+        self.progress.record_poll(found_record=first is not None)
         if first is None:
             return
         self._accept(first)

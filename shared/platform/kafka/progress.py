@@ -55,6 +55,8 @@ class PartitionProgress:
         """When it last made progress, or had nothing to do."""
         self.confirmed_at = monotonic()
         """When its lag was last known for sure."""
+        self.client_empty_at = 0.0
+        """When a poll last found no record of any partition in the client."""
         self._watermark = partition.watermark
         self._position: int | None = None
         self._start: int | None = None
@@ -114,15 +116,18 @@ class PartitionProgress:
         return max(ahead, self.partition.watermark.unfinished)
 
     def is_fetch_stalled(self, for_s: float) -> bool:
-        """Tell whether Kafka, which responds, has records for it, and none have arrived for this long."""
-        now = monotonic()
+        """Tell whether Kafka, which responds, has records for it, and none have arrived for this long.
+
+        Records that the client has fetched, and that wait in it behind those of other partitions, have arrived: only
+        a poll that finds the client empty tells that it has none.
+        """
         return (
             self.lag > 0
             and self.next_offset is not None
             and self.partition.watermark.unfinished == 0
             and not self.partition.paused
-            and now - self.progressed_at > for_s
-            and now - self.confirmed_at < _STALE_AFTER_S + _REQUEST_EVERY_S
+            and self.client_empty_at - self.progressed_at > for_s
+            and monotonic() - self.confirmed_at < _STALE_AFTER_S + _REQUEST_EVERY_S
         )
 
     @property
@@ -146,6 +151,7 @@ class ConsumerProgress:
         self._group = group
         self._end_offsets = EndOffsets(admin)
         self._polled_at = monotonic()
+        self._client_empty_at = 0.0
         self._problem: str | None = None
         self._next_at = 0.0
         self._request_not_before = 0.0
@@ -175,8 +181,10 @@ class ConsumerProgress:
         """Note that a topic is missing; None when it exists again."""
         self._problem = problem
 
-    def record_poll(self) -> None:
+    def record_poll(self, *, found_record: bool) -> None:
         self._polled_at = monotonic()
+        if not found_record:
+            self._client_empty_at = self._polled_at
         LAST_POLL.labels(self._group).set(time())
 
     def count_dead_letters(self, count: int) -> None:
@@ -202,6 +210,7 @@ class ConsumerProgress:
         self._fetch_end_offsets(consumer, partitions)
         for progress in partitions:
             progress.update(consumer)
+            progress.client_empty_at = self._client_empty_at
             labels = (self._group, progress.partition.topic, str(progress.partition.partition))
             LAG.labels(*labels).set(progress.lag)
             AGE.labels(*labels).set(progress.age_s)

@@ -39,7 +39,7 @@ class StallRecovery:
             return False
         stalled = {each.key: each for each in partitions if each.is_fetch_stalled(SEEK_AFTER_S)}
         self._sought = {key: at for key, at in self._sought.items() if key in stalled}
-        if any(monotonic() - at > REPLACE_AFTER_S for at in self._sought.values()):
+        if any(stalled[key].client_empty_at - at > REPLACE_AFTER_S for key, at in self._sought.items()):
             _log.error(
                 "%s: no records arrive from %s after a seek; replacing the Kafka client",
                 self._group,

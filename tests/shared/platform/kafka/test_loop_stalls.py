@@ -1,6 +1,8 @@
 """/readyz reports a worker that is alive but has stopped consuming, and its recovery."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
 from threading import Event
 from time import monotonic, time
 from typing import NoReturn
@@ -10,7 +12,7 @@ import pytest
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import decode
 from shared.platform.database.pool import DatabaseUnavailableError
-from shared.platform.kafka import clients, progress, stall_recovery
+from shared.platform.kafka import clients, consumer_loop, progress, stall_recovery
 from shared.platform.kafka.assignment import topic_partitions
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.errors import KafkaUnavailableError
@@ -140,18 +142,17 @@ def test_an_idle_consumer_is_not_stalled(kafka: Kafka) -> None:
         stays_ready(loop)
 
 
-def test_client_that_stopped_fetching_is_reported(kafka: Kafka) -> None:
-    """The client believes it is at the end: the end offset must come from Kafka."""
+@contextmanager
+def not_fetching(kafka: Kafka) -> Iterator[tuple[ConsumerLoop, Collector]]:
+    """Run a loop that has consumed eight records. Its client is paused, and eight more wait in Kafka."""
     done = Collector()
     loop = kafka.loop(BatchHandler(done))
     kafka.put([event(n) for n in range(8)])
     with running(loop):
         eventually(lambda: kafka.committed() == 8)
         stop_fetching(loop)
-        kafka.put([event(n) for n in range(8)])
-        eventually(lambda: "finishes none" in problem_of(loop))
-        fetch_again(loop)
-        eventually(lambda: len(done.seen) == 16 and not problem_of(loop))
+        kafka.put([event(n) for n in range(8, 16)])
+        yield loop, done
 
 
 def recoveries(loop: ConsumerLoop) -> dict[str, float]:
@@ -159,42 +160,81 @@ def recoveries(loop: ConsumerLoop) -> dict[str, float]:
     return {action: RECOVERIES.labels(loop._group, action)._value.get() for action in ("seek", "new_client")}
 
 
+def test_client_that_stopped_fetching_is_reported(kafka: Kafka) -> None:
+    """The client believes it is at the end: the end offset must come from Kafka."""
+    with not_fetching(kafka) as (loop, done):
+        eventually(lambda: "finishes none" in problem_of(loop))
+        fetch_again(loop)
+        eventually(lambda: len(done.seen) == 16 and not problem_of(loop))
+
+
 def test_client_that_skipped_records_is_sought_back(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads at the end of its partitions, although the records before were not handed out."""
-    monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", 1.0)
-    monkeypatch.setattr(stall_recovery, "REPLACE_AFTER_S", 60.0)
-    done = Collector()
-    loop = kafka.loop(BatchHandler(done))
-    kafka.put([event(n) for n in range(8)])
-    with running(loop):
-        eventually(lambda: kafka.committed() == 8)
-        stop_fetching(loop)
-        kafka.put([event(n) for n in range(8, 16)])
+    # Until the client has skipped them: a seek of the loop before that would be undone, and not be repeated.
+    monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", inf)
+    monkeypatch.setattr(stall_recovery, "REPLACE_AFTER_S", inf)
+    with not_fetching(kafka) as (loop, done):
         for partition in topic_partitions(loop._assignment.all()):
             _, partition.offset = loop._consumer.get_watermark_offsets(partition)
             loop._consumer.seek(partition)
         fetch_again(loop)
+        monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", 0.5)
         eventually(lambda: kafka.committed() == 16)
     assert sorted(done.seen) == list(range(16))
     assert recoveries(loop)["seek"] > 0
-    assert recoveries(loop)["new_client"] == 0
 
 
 def test_client_that_stopped_fetching_is_replaced(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     """A seek does not help. Everything is consumed, once, and nobody has to restart the process."""
     monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", 0.5)
     monkeypatch.setattr(stall_recovery, "REPLACE_AFTER_S", 0.5)
-    done = Collector()
-    loop = kafka.loop(BatchHandler(done))
-    kafka.put([event(n) for n in range(8)])
-    with running(loop):
-        eventually(lambda: kafka.committed() == 8)
-        stop_fetching(loop)
-        kafka.put([event(n) for n in range(8, 16)])
+    with not_fetching(kafka) as (loop, done):
         eventually(lambda: kafka.committed() == 16)
         assert sorted(done.seen) == list(range(16))
         assert recoveries(loop)["new_client"] >= 1
         eventually(lambda: not problem_of(loop))
+
+
+def test_records_that_wait_in_the_client_are_not_taken_for_stalled(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: behind the records of other partitions, they waited longer than the limit.
+
+    The seek threw them away, and once they were fetched again, they waited at the end of the client's queue.
+    """
+    monkeypatch.setattr(progress, "_OBSERVE_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "_STALE_AFTER_S", 60.0)
+    monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", inf)
+    monkeypatch.setattr(consumer_loop, "_MAX_READY", 1)
+    done = Collector()
+    is_blocked, go_on = Event(), Event()
+
+    def handle(tasks: Sequence[Task]) -> None:
+        done(tasks)
+        if len(done.seen) == 9:
+            is_blocked.set()
+            assert go_on.wait(40)
+
+    loop = kafka.loop(BatchHandler(handle))
+    kafka.put([event(n) for n in range(8)])
+    with running(loop):
+        eventually(lambda: kafka.committed() == 8)
+        kafka.put([event(8)])
+        assert is_blocked.wait(40)
+        kafka.put([event(n) for n in range(9, 17)])
+        eventually(lambda: fetched_by(loop) == 17)
+        monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", 0.0)
+        go_on.set()
+        eventually(lambda: len(done.seen) >= 17)
+        monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", inf)
+    assert sorted(done.seen) == list(range(17))
+    assert recoveries(loop) == {"seek": 0, "new_client": 0}
+
+
+def fetched_by(loop: ConsumerLoop) -> int:
+    """Return how many records the client knows, over all partitions; those that were not handed out wait in it."""
+    partitions = topic_partitions(loop._assignment.all())
+    return sum(loop._consumer.get_watermark_offsets(each, cached=True)[1] for each in partitions)
 
 
 def test_partition_in_progress_is_not_taken_for_stalled(
