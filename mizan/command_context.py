@@ -139,15 +139,21 @@ def _stack_hint() -> str:
 
 
 @contextmanager
-def open_transaction(settings: Settings) -> Iterator[Connection[Any]]:
-    """Open a transaction on the database. Raises SchemaOutdatedError if its schema is not up to date."""
+def open_database(settings: Settings) -> Iterator[Database]:
+    """Open the database, for several transactions. Raises SchemaOutdatedError if its schema is not up to date."""
     database = Database(settings.database, "operator")
     try:
         check_schema(database)
-        with database.transaction() as connection:
-            yield connection
+        yield database
     finally:
         database.close()
+
+
+@contextmanager
+def open_transaction(settings: Settings) -> Iterator[Connection[Any]]:
+    """Open a transaction on the database. Raises SchemaOutdatedError if its schema is not up to date."""
+    with open_database(settings) as database, database.transaction() as connection:
+        yield connection
 
 
 def _one_line(error: Exception) -> str:

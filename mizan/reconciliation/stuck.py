@@ -53,6 +53,11 @@ union all
 select 'attempts_left_on_a_page', count(*) from payment_attempts
 where state = 'awaiting_redirect' and created_at < mizan_now() - interval '15 minutes'
 union all
+select 'decisions_to_approve', count(*) from decision_proposals as p
+join payment_attempts as t on t.id = p.attempt_id and t.provider_requests = p.provider_requests
+where p.ended_as is null
+  and (t.state = p.state or t.state in ('sent', 'unknown') and p.state in ('sent', 'unknown'))
+union all
 select 'duplicate_payments', count(*) from payment_attempts where state = 'duplicate' and handled_at is null"""
 
 

@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from shared.domain.attempts.operator_decision import OperatorDecision, apply_decision
-from shared.domain.audit_log import Actor
+from shared.domain.attempts.decision_rules import OperatorDecision
+from shared.domain.attempts.settlement import settle_decision
 from shared.domain.intents.intent import Intent
 from tests.checkout.world import CheckoutWorld
 from tests.waiting import eventually
@@ -182,7 +182,7 @@ def test_late_notification_replaces_the_reference_that_an_operator_typed(world: 
         (attempt,) = world.attempt_ids(intent)
         decision = OperatorDecision(is_paid=True, reason="on the bank's statement", reference="typed")
         with world.database.transaction() as connection:
-            apply_decision(connection, attempt, decision, Actor("operator"))
+            settle_decision(connection, attempt, decision.outcome())
         (charge,) = world.charges(intent)
         assert world.bank.settle(charge, "paid").json()["notified"] is True
     assert world.rows("select state, provider_reference from payment_attempts") == [("paid", charge["id"])]

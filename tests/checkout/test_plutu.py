@@ -21,6 +21,7 @@ from services.checkout.providers.plutu import PlutuCredentials, PlutuProvider, U
 from services.checkout.providers.plutu_notifications import invoice_number, outcome_of, read_notification
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
+from shared.domain.attempts.status_inquiries import can_be_asked
 from shared.domain.payment_methods import PaymentMethod
 from tests.checkout.fake_plutu import (
     ACCESS_TOKEN,
@@ -478,3 +479,11 @@ def test_secrets_are_neither_logged_nor_returned(stand_in: FakePlutu) -> None:
 def test_each_request_that_may_charge_has_its_own_invoice() -> None:
     numbers = [invoice_number(ATTEMPT, number) for number in range(20)]
     assert len(set(numbers)) == 20
+
+
+def test_operators_are_not_told_to_ask_a_provider_without_a_status_call(plutu: Provider) -> None:
+    """The monitor and the command line know which providers can be asked, and agree with what they answer."""
+    assert not plutu.status(payment()).outcome.can_inquire
+    assert not can_be_asked(plutu.name)
+    assert can_be_asked("sandbox")
+    assert can_be_asked("a new provider")

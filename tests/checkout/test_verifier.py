@@ -8,11 +8,13 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.checkout.payments.settlement import AttemptContext
-from services.checkout.providers.interface import ProviderResponse
+from services.checkout.providers.interface import Card, PaymentRequest, ProviderResponse
 from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.attempts.start import start_attempt
-from shared.domain.attempts.states import IN_FLIGHT_WINDOW, AttemptState
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW, AttemptState, ProviderAnswer
+from shared.domain.attempts.status_inquiries import ask_provider
+from shared.domain.audit_log import Actor
 from shared.domain.intents.intent import Intent
 from shared.domain.messages import DeliveryDue, VerificationDue, decode, encode
 from shared.domain.payment_methods import PaymentMethod
@@ -33,6 +35,28 @@ def _sent(world: CheckoutWorld, intent: Intent) -> UUID:
     with world.database.transaction() as connection:
         request = start_attempt(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
     return request.attempt
+
+
+def _ask(world: CheckoutWorld, attempt: UUID) -> None:
+    """Ask for the status as an operator does."""
+    with world.database.transaction() as connection:
+        ask_provider(connection, attempt, Actor("operator mona@example.ly"))
+
+
+def _answers(world: CheckoutWorld) -> list[tuple[str | None, str | None, int | None]]:
+    """Return the recorded answers, and the state of the attempt that each is about."""
+    return world.rows("select answer, state, provider_requests from operator_inquiries order by id")
+
+
+def _charge(world: CheckoutWorld, intent: Intent, attempt: UUID) -> None:
+    """Have the bank charge the attempt, without telling us."""
+    provider = world.dependencies.providers._configure(None)
+    assert provider is not None
+    payment = PaymentRequest(
+        attempt, intent.uuid, PaymentMethod.CARD, intent.amount, intent.currency, "ar", lambda: False
+    )
+    response = provider.provider.start(payment, Card("4242424242424242", 12, 2099, "123"))
+    assert response.outcome.answer is ProviderAnswer.PAID
 
 
 def _queued(world: CheckoutWorld) -> list[VerificationDue]:
@@ -143,6 +167,78 @@ class TestVerifier:
         monkeypatch.setattr(verifier, "_inquire", inquire_slowly)
         verifier.verify(attempt)
         assert world.attempts(intent) == [("sent", None)]
+
+    def test_answer_is_recorded_for_the_operators_who_asked(
+        self, world: CheckoutWorld, verifier: Verifier
+    ) -> None:
+        """Also about a declined attempt, which no planned inquiry looks at."""
+        intent = world.make_intent()
+        attempt = _sent(world, intent)
+        world.rows("update payment_attempts set state = 'declined' where id = %s returning 1", attempt)
+        _ask(world, attempt)
+        verifier.verify(attempt)
+        assert _answers(world) == [("not_paid", "declined", 1)]
+        assert world.attempts(intent) == [("declined", None)]
+
+    def test_operator_who_asks_about_a_declined_attempt_finds_the_payment(
+        self, world: CheckoutWorld, verifier: Verifier
+    ) -> None:
+        """The bank has charged it. Then the outcome is known, and there is nothing to decide."""
+        intent = world.make_intent()
+        attempt = _sent(world, intent)
+        world.rows("update payment_attempts set state = 'declined' where id = %s returning 1", attempt)
+        _charge(world, intent, attempt)
+        _ask(world, attempt)
+        verifier.verify(attempt)
+        assert _answers(world) == [("paid", "paid", 1)]
+        assert world.rows("select provider_reference is not null from operator_inquiries") == [(True,)]
+        assert world.attempts(intent) == [("paid", None)]
+        assert world.status(intent) == "succeeded"
+
+    def test_answer_that_settles_the_attempt_is_about_its_new_state(
+        self, world: CheckoutWorld, verifier: Verifier
+    ) -> None:
+        attempt = _sent(world, world.make_intent())
+        Clock(world.database).advance(IN_FLIGHT_WINDOW)
+        _ask(world, attempt)
+        verifier.verify(attempt)
+        assert _answers(world) == [("not_paid", "declined", 1)]
+
+    def test_unreachable_provider_is_recorded_as_unknown(self, world: CheckoutWorld) -> None:
+        world.settings = _with_bank_away(world)
+        verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
+        attempt = _sent(world, world.make_intent())
+        _ask(world, attempt)
+        verifier.verify(attempt)
+        assert _answers(world) == [("unknown", "unknown", 1)]
+
+    def test_record_that_nobody_asked_for_records_no_answer(
+        self, world: CheckoutWorld, verifier: Verifier
+    ) -> None:
+        """Somebody who can write to the topic can make us ask the provider, and no more."""
+        asked, other = (_sent(world, world.make_intent()) for _ in range(2))
+        _ask(world, asked)
+        verifier.verify(other)
+        assert world.rows("select answer from operator_inquiries") == [(None,)]
+
+    def test_answer_is_about_the_attempt_that_the_provider_was_asked_about(
+        self, world: CheckoutWorld, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The customer sends another code, and an operator asks again, while the provider is being asked."""
+        attempt = _sent(world, world.make_intent())
+        _ask(world, attempt)
+        inquire = verifier._inquire
+
+        def inquire_slowly(context: AttemptContext) -> ProviderResponse:
+            response = inquire(context)
+            world.rows("update payment_attempts set provider_requests = 2 where id = %s returning 1", attempt)
+            world.rows("update operator_inquiries set asked_at = asked_at - interval '1 hour' returning 1")
+            _ask(world, attempt)
+            return response
+
+        monkeypatch.setattr(verifier, "_inquire", inquire_slowly)
+        verifier.verify(attempt)
+        assert _answers(world) == [("not_paid", "sent", 1), (None, None, None)]
 
     def test_inquiry_about_an_unknown_attempt_is_ignored(
         self, world: CheckoutWorld, verifier: Verifier

@@ -1,11 +1,13 @@
 """`mizan attempt`: operators list and settle undecided attempts and duplicate payments."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from mizan.attempt import attempt_group
 from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest
 from shared.domain.attempts.settlement import settle_notification, settle_response
 from shared.domain.attempts.start import start_attempt
@@ -15,6 +17,8 @@ from shared.domain.intents.store import create_or_find, find_intent
 from shared.platform.database.pool import Database
 from tests.constants import UNKNOWN_ID
 from tests.mizan.conftest import Mizan
+from tests.shared.domain.attempts.deciding import Deciding
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -96,15 +100,127 @@ def test_operator_can_decide_paid_for_an_attempt_on_a_providers_page(
         intent, _ = create_or_find(cursor, NewIntent(application_id, "order-2", 25_000, "LYD"))
     with database.transaction() as connection:
         sending = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.AWAITING_REDIRECT)
-    answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "seen in their list")
+    words = ("attempt", "decide", str(sending.attempt), "paid", "--reason", "seen in their list")
+    answer = run(*words, "--reference", "T-1")
     assert answer.stdout == "the attempt is paid, its intent succeeded\n"
 
 
 def test_decision_needs_a_reason(run: Mizan, sending: ProviderRequest) -> None:
-    answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "yes")
+    words = ("attempt", "decide", str(sending.attempt), "paid", "--reference", "T-1", "--reason")
+    answer = run(*words, "yes")
     assert (answer.exit_code, answer.stderr) == (1, "Error: the reason must have 5 to 500 characters\n")
     (row,) = json.loads(run("attempt", "undecided", "--json").stdout)["attempts"]
     assert row["state"] == "unknown"
+
+
+def test_paid_needs_a_reference(run: Mizan, database: Database, sending: ProviderRequest) -> None:
+    answer = run("attempt", "decide", str(sending.attempt), "paid", "--reason", "seen in their list")
+    assert (answer.exit_code, answer.stderr) == (
+        1,
+        "Error: an attempt that was paid needs the provider's reference of the payment\n",
+    )
+    assert _status(database) == "processing"
+
+
+@pytest.mark.parametrize("outcome", ["paid", "declined"])
+def test_large_amount_is_proposed_and_not_decided(
+    run: Mizan, database: Database, sending: ProviderRequest, outcome: str
+) -> None:
+    """There is no command that approves it."""
+    words = (
+        "attempt",
+        "decide",
+        str(sending.attempt),
+        outcome,
+        "--reason",
+        "seen there",
+        "--reference",
+        "T-1",
+    )
+    answer = run(*words, DECISION_APPROVAL_ABOVE="24999")
+    assert (answer.exit_code, answer.stdout) == (
+        0,
+        "proposed; nothing is changed until an operator approves it in the monitor\n",
+    )
+    assert _status(database) == "processing"
+    again = run(*words, DECISION_APPROVAL_ABOVE="24999")
+    assert (again.exit_code, "waits for approval" in again.stderr) == (1, True)
+    ((actor, merchant_id, details),) = _logged(database, "decision_proposed")
+    assert (actor.startswith("cli operator "), merchant_id is not None) == (True, True)
+    assert (details["outcome"], details["reference"]) == (outcome, "T-1")
+    assert _logged(database, "attempt_decided") == []
+    assert "approve" not in attempt_group.commands
+
+
+def test_paid_on_a_declined_attempt_is_proposed(
+    run: Mizan, database: Database, sending: ProviderRequest
+) -> None:
+    words = ("attempt", "decide", str(sending.attempt))
+    run(*words, "declined", "--reason", "not in their list")
+    answer = run(*words, "paid", "--reason", "seen in their list", "--reference", "T-1")
+    assert answer.stdout.startswith("proposed;")
+    assert _status(database) == "requires_payment_method"
+
+
+class TestProviderThatCanBeAsked:
+    @pytest.fixture
+    def asked(self, database: Database, application_id: UUID) -> Deciding:
+        return Deciding(database, application_id)
+
+    def test_nothing_is_decided_if_the_verifier_records_no_answer(self, run: Mizan, asked: Deciding) -> None:
+        """The provider is asked nevertheless, and the answer counts for the next try."""
+        attempt = asked.attempt()
+        answer = run(*_paid(attempt), "--wait", "0")
+        assert answer.exit_code == 1
+        assert "no answer of the provider was recorded within 0 seconds" in answer.stderr
+        assert asked.state(attempt) == "unknown"
+        assert asked.rows("select answer from operator_inquiries") == [(None,)]
+
+    @pytest.mark.parametrize(
+        ("provider_says", "text", "state"),
+        [
+            (ProviderAnswer.UNKNOWN, "the attempt is paid, its intent succeeded", "paid"),
+            (ProviderAnswer.DECLINED, "contradicts this decision: it says declined", "unknown"),
+            (ProviderAnswer.NOT_FOUND, "contradicts this decision: it says not_paid", "unknown"),
+        ],
+    )
+    def test_command_waits_for_the_recorded_answer(
+        self, run: Mizan, asked: Deciding, provider_says: ProviderAnswer, text: str, state: str
+    ) -> None:
+        attempt = asked.attempt()
+        with ThreadPoolExecutor() as pool:
+            deciding = pool.submit(run, *_paid(attempt))
+            eventually(lambda: asked.rows("select from operator_inquiries"))
+            asked.answer(attempt, provider_says)
+            answer = deciding.result()
+        assert text in answer.output
+        assert (asked.state(attempt), answer.exit_code) == (state, 0 if state == "paid" else 1)
+
+    def test_payment_that_the_provider_reports_meanwhile_is_not_decided_again(
+        self, run: Mizan, asked: Deciding
+    ) -> None:
+        attempt = asked.attempt()
+        with ThreadPoolExecutor() as pool:
+            deciding = pool.submit(run, *_paid(attempt))
+            eventually(lambda: asked.rows("select from operator_inquiries"))
+            asked.notify_paid(attempt)
+            asked.answer(attempt, ProviderAnswer.PAID)
+            answer = deciding.result()
+        assert (answer.exit_code, "the outcome is already known: paid" in answer.stderr) == (1, True)
+        assert asked.rows("select provider_reference from payment_attempts") == [("T-real",)]
+
+
+def _paid(attempt: UUID) -> tuple[str, ...]:
+    return (
+        "attempt",
+        "decide",
+        str(attempt),
+        "paid",
+        "--reason",
+        "seen in their list",
+        "--reference",
+        "T-1",
+    )
 
 
 def test_duplicate_payment_is_listed_until_it_is_handled(

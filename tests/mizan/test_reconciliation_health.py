@@ -18,6 +18,7 @@ from stack.ports import find_free_ports
 from tests.mizan.conftest import Mizan
 from tests.mizan.sample_history import URL, SampleApplication, SampleHistory
 from tests.scheduler.history import History
+from tests.shared.domain.attempts.deciding import LIMIT, Deciding
 from tests.waiting import eventually
 
 NONE_WAITING = dict.fromkeys(
@@ -29,6 +30,7 @@ NONE_WAITING = dict.fromkeys(
         "attempts_under_way",
         "attempts_undecided",
         "attempts_left_on_a_page",
+        "decisions_to_approve",
         "duplicate_payments",
     ),
     0,
@@ -79,6 +81,18 @@ def test_handled_duplicate_is_no_longer_waiting(run: Mizan, database: Database) 
         "update payment_attempts set handled_at = mizan_now(), handled_note = 'paid back' where state = 'duplicate'"
     )
     assert audited(run)["waiting"]["duplicate_payments"] == 0
+
+
+def test_decision_that_waits_for_approval_is_counted(
+    run: Mizan, database: Database, application_id: UUID
+) -> None:
+    """Until the provider settles the attempt: then there is nothing left to approve."""
+    deciding = Deciding(database, application_id)
+    attempt = deciding.attempt(LIMIT + 1, "plutu")
+    deciding.propose(attempt)
+    assert audited(run)["waiting"]["decisions_to_approve"] == 1
+    deciding.notify_paid(attempt)
+    assert audited(run)["waiting"]["decisions_to_approve"] == 0
 
 
 def test_recent_events_and_deliveries_count_as_waiting(run: Mizan, database: Database) -> None:

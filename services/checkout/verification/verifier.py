@@ -14,9 +14,10 @@ from services.checkout.payments.settlement import (
 )
 from services.checkout.providers.interface import PaymentRequest, ProviderResponse, build_response
 from services.checkout.providers.registry import ProviderNotConfiguredError, ProviderRegistry
-from shared.domain.attempts.provider_exchange import StatusInquiry
-from shared.domain.attempts.settlement import make_inquiry, settle_inquiry
+from shared.domain.attempts.provider_exchange import SettlementResult, StatusInquiry
+from shared.domain.attempts.settlement import lock_attempt, make_inquiry, settle_inquiry
 from shared.domain.attempts.states import ProviderAnswer, UnexpectedAnswerError
+from shared.domain.attempts.status_inquiries import OpenInquiries, find_open_inquiries, record_answer
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import VerificationDue, decode
 from shared.domain.topics import CHECKOUT_VERIFY
@@ -68,13 +69,15 @@ class Verifier:
                 self.verify(message.attempt_id)
 
     def verify(self, attempt: UUID) -> None:
+        """Ask the provider, settle its answer, and record it for the operators who asked before."""
         with self._database.cursor() as cursor:
             inquiry, context = make_inquiry(cursor, attempt), find_attempt_context(cursor, attempt)
+            asked = find_open_inquiries(cursor, attempt)
         if inquiry is None or context is None:
             return
         with log_context(attempt=str(context.attempt)):
             response = self._inquire(context)
-            self._settle(inquiry, context, response)
+            self._settle(inquiry, context, response, asked)
         STATUS_INQUIRIES.labels(context.provider, response.outcome.answer).inc()
 
     def _inquire(self, context: AttemptContext) -> ProviderResponse:
@@ -95,20 +98,32 @@ class Verifier:
             return build_response(ProviderAnswer.UNKNOWN)
         return account.provider.status(payment)
 
-    def _settle(self, inquiry: StatusInquiry, context: AttemptContext, response: ProviderResponse) -> None:
+    def _settle(
+        self,
+        inquiry: StatusInquiry,
+        context: AttemptContext,
+        response: ProviderResponse,
+        asked: OpenInquiries | None,
+    ) -> None:
         with self._database.transaction() as connection:
-            response = enforce_try_limit(response, self._side_effects.codes.find(connection, context.attempt))
+            limited = enforce_try_limit(response, self._side_effects.codes.find(connection, context.attempt))
+            before = lock_attempt(connection, context.attempt).snapshot
+            settled: SettlementResult | None = None
             try:
-                settled = settle_inquiry(connection, inquiry, response.outcome)
+                settled = settle_inquiry(connection, inquiry, limited.outcome)
+                self._side_effects.record_side_effects(connection, context.attempt, settled, limited)
             except UnexpectedAnswerError as error:
                 _log.error("unexpected answer of %s: %s", context.provider, error)
-                return
-            self._side_effects.record_side_effects(connection, context.attempt, settled, response)
+            if asked is not None:
+                after = before.state if settled is None else settled.attempt
+                record_answer(connection, asked, response.outcome, before, after)
+        if settled is None:
+            return
         count_settled(settled, context.method, context.provider)
         _log.info(
             "%s answered %s: the attempt is now %s",
             context.provider,
-            response.outcome.answer,
+            limited.outcome.answer,
             settled.attempt,
         )
 

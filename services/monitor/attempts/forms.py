@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from flask_babel import gettext as _
 
+from shared.domain.attempts.decision_rules import OperatorDecision
 from shared.domain.attempts.notes import (
     MAX_NOTE_LENGTH,
     MAX_REFERENCE_LENGTH,
@@ -14,8 +15,7 @@ from shared.domain.attempts.notes import (
     clean_note,
     clean_reference,
 )
-from shared.domain.attempts.operator_decision import AttemptSnapshot, OperatorDecision
-from shared.domain.attempts.states import AttemptState
+from shared.domain.attempts.states import AttemptSnapshot, AttemptState
 
 PAID = "paid"
 NOT_PAID = "not_paid"
@@ -46,7 +46,8 @@ def parse_decision(form: Mapping[str, str]) -> FormInput:
         errors["outcome"] = _("Say whether it was paid.")
     _check_explanation(values, "reason", errors)
     try:
-        clean_reference(values["reference"])
+        if clean_reference(values["reference"]) is None and values["outcome"] == PAID:
+            errors["reference"] = _("Enter the provider's reference of the payment. A payment needs one.")
     except InvalidReferenceError:
         errors["reference"] = _(
             "Enter the provider's reference: at most %(most)d characters, and no card or phone number.",

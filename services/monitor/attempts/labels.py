@@ -3,12 +3,16 @@
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
-from shared.domain.attempts.duplicates import NotDuplicateError
-from shared.domain.attempts.operator_decision import (
+from shared.domain.attempts.decision_proposals import OwnProposalError, ProposalEndedError
+from shared.domain.attempts.decision_rules import (
     AttemptChangedError,
+    ContradictsProviderError,
     OutcomeKnownError,
+    RecordedAnswer,
     StillInFlightError,
 )
+from shared.domain.attempts.duplicates import NotDuplicateError
+from shared.domain.attempts.operator_decision import AlreadyProposedError, NotAskedError, ProposalEnd
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import EventType
 from shared.platform.errors import RefusedError
@@ -30,6 +34,20 @@ TONES = {
     AttemptState.DUPLICATE: "bad",
     AttemptState.UNKNOWN: "bad",
 }
+ANSWERS = {
+    RecordedAnswer.PAID: _("Paid"),
+    RecordedAnswer.DECLINED: _("Declined"),
+    RecordedAnswer.NOT_PAID: _("Not paid so far"),
+    RecordedAnswer.UNKNOWN: _("The provider did not say"),
+    RecordedAnswer.NOT_SUPPORTED: _("The provider cannot be asked"),
+}
+ANSWER_TONES = {RecordedAnswer.PAID: "good", RecordedAnswer.UNKNOWN: "bad"}
+OUTCOMES = {"paid": _("It was paid"), "declined": _("It was not paid")}
+ENDS = {
+    ProposalEnd.APPROVED: _("Approved"),
+    ProposalEnd.REJECTED: _("Rejected"),
+    ProposalEnd.OUTDATED: _("Outdated"),
+}
 EVENTS = {
     EventType.CREATED: _("Created"),
     EventType.PROCESSING: _("The provider was asked to charge the customer"),
@@ -39,9 +57,22 @@ EVENTS = {
 }
 
 
+_REFUSALS: dict[type[RefusedError], object] = {
+    StillInFlightError: _(
+        "Nothing was changed: the request was sent a moment ago, and the provider may still respond."
+    ),
+    NotAskedError: _(
+        "Nothing was changed: ask the provider first. There is no answer of the last ten minutes"
+        " about the attempt as it is now."
+    ),
+    AlreadyProposedError: _("Nothing was changed: a decision about this attempt waits for approval."),
+    OwnProposalError: _("Nothing was changed: another operator has to approve what you proposed."),
+}
+
+
 def explain_refusal(error: RefusedError) -> str:
     """Return the text for the operator whose decision was refused."""
-    return str(_explain_refusal(error))
+    return str(_REFUSALS.get(type(error)) or _explain_refusal(error))
 
 
 def _explain_refusal(error: RefusedError) -> object:
@@ -57,9 +88,15 @@ def _explain_refusal(error: RefusedError) -> object:
                 " The state is now: %(state)s. Check it again.",
                 state=STATES[error.state],
             )
-        case StillInFlightError():
+        case ContradictsProviderError():
             return gettext(
-                "Nothing was changed: the request was sent a moment ago, and the provider may still respond."
+                "Nothing was changed: the provider contradicts this. Its answer was: %(answer)s.",
+                answer=ANSWERS[error.answer],
+            )
+        case ProposalEndedError():
+            return gettext(
+                "Nothing was changed: this proposal is no longer open. It was: %(end)s.",
+                end=ENDS[error.ended_as],
             )
         case NotDuplicateError():
             return gettext(

@@ -8,8 +8,15 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.attempts.operator_decision import AttemptSnapshot, can_decide
-from shared.domain.attempts.states import AttemptState, ProviderAnswer
+from shared.domain.attempts.decision_proposals import WaitingDecision, list_waiting
+from shared.domain.attempts.decision_rules import can_decide, needs_approval
+from shared.domain.attempts.states import AttemptSnapshot, AttemptState, ProviderAnswer
+from shared.domain.attempts.status_inquiries import (
+    OperatorInquiry,
+    can_be_asked,
+    find_latest_inquiry,
+    find_valid_answer,
+)
 
 _MAX_LISTED = 100
 _MARGIN_MS = 3_600_000
@@ -75,6 +82,10 @@ class Attempt:
     def can_be_declined(self) -> bool:
         return can_decide(self.state, ProviderAnswer.DECLINED)
 
+    def needs_approval(self, approval_above: int) -> bool:
+        """Return whether a second operator has to approve that it was paid."""
+        return needs_approval(self.state, self.amount, approval_above, is_paid=True)
+
     @property
     def is_open_duplicate(self) -> bool:
         return self.state is AttemptState.DUPLICATE and self.handled_at is None
@@ -105,6 +116,24 @@ class AttemptDetails:
     related: list[RelatedAttempt]
     """All attempts of the payment, this one included, newest first. The events are newest first too."""
     events: list[IntentEvent]
+    inquiry: OperatorInquiry | None
+    """The last inquiry of an operator."""
+    answer: OperatorInquiry | None
+    """The recent answer about the attempt as it is now, which a decision needs if the provider can be asked."""
+    waiting: WaitingDecision | None
+    """The decision that waits for approval."""
+
+    @property
+    def can_be_asked(self) -> bool:
+        return self.attempt.can_be_paid and can_be_asked(self.attempt.provider)
+
+    @property
+    def is_answer_awaited(self) -> bool:
+        return self.can_be_asked and self.inquiry is not None and self.inquiry.answer is None
+
+    @property
+    def may_be_decided(self) -> bool:
+        return self.attempt.can_be_paid and (self.answer is not None or not self.can_be_asked)
 
 
 def find_attempt(connection: Connection[Any], attempt_id: UUID) -> AttemptDetails | None:
@@ -117,7 +146,14 @@ def find_attempt(connection: Connection[Any], attempt_id: UUID) -> AttemptDetail
     values = {"intent": attempt.intent, "since": _oldest_event_id(attempt.intent)}
     with connection.cursor(row_factory=class_row(IntentEvent)) as cursor:
         events = cursor.execute(_EVENTS, values).fetchall()
-    return AttemptDetails(attempt, related, events)
+    return AttemptDetails(
+        attempt,
+        related,
+        events,
+        find_latest_inquiry(connection, attempt_id),
+        find_valid_answer(connection, attempt_id, attempt.seen),
+        next(iter(list_waiting(connection, 1, attempt_id)), None),
+    )
 
 
 def _oldest_event_id(intent: UUID) -> UUID:

@@ -9,8 +9,7 @@ from uuid import UUID
 from prometheus_client import Counter, Gauge
 from psycopg import Cursor
 
-from shared.domain.messages import VerificationDue, encode
-from shared.domain.topics import CHECKOUT_VERIFY
+from shared.domain.attempts.status_inquiries import request_inquiries
 from shared.platform.database.pool import Database, fetch_scalar
 
 BATCH = 500
@@ -54,13 +53,6 @@ OLDEST_UNSETTLED = Gauge(
 )
 
 
-_QUEUE = """
-insert into outbox (topic, key, payload, trace)
-values (%(topic)s, %(attempt)s, %(payload)s,
-        (select i.trace from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
-         where t.id = %(attempt)s))"""
-
-
 class VerificationRequests:
     name = "verification-requests"
 
@@ -72,17 +64,7 @@ class VerificationRequests:
         with self._database.transaction() as connection:
             cursor = connection.cursor()
             attempts = claim_verifications(cursor, BATCH)
-            cursor.executemany(
-                _QUEUE,
-                [
-                    {
-                        "topic": CHECKOUT_VERIFY.name,
-                        "attempt": attempt,
-                        "payload": encode(VerificationDue(attempt)).decode(),
-                    }
-                    for attempt in attempts
-                ],
-            )
+            request_inquiries(cursor, attempts)
             OLDEST_UNSETTLED.set(oldest_unsettled_age_s(cursor))
         REQUESTED.inc(len(attempts))
         return 0.0 if len(attempts) == BATCH else PAUSE_S

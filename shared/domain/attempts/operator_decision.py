@@ -1,124 +1,205 @@
-"""Operators decide the outcome of an attempt that they know from the provider. The merchant's audit log shows it."""
+"""Operators decide the outcome of an attempt that they know from the provider. The merchant's audit log shows it.
+
+What needs a second operator becomes a proposal (`decision_proposals`), which another operator approves or rejects.
+"""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from psycopg import Connection
 
-from shared.domain.attempts.notes import clean_note, clean_reference
+from shared.domain.attempts.decision_rules import (
+    AttemptChangedError,
+    OperatorDecision,
+    OutcomeKnownError,
+    RecordedAnswer,
+    StillInFlightError,
+    can_decide,
+    check_contradiction,
+    needs_approval,
+)
 from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
-from shared.domain.attempts.settlement import (
-    LockedAttempt,
-    lock_attempt,
-    settle_decision,
-)
-from shared.domain.attempts.states import (
-    AWAITING_CUSTOMER,
-    CHARGED,
-    IN_FLIGHT,
-    IN_FLIGHT_WINDOW,
-    AttemptState,
-    ProviderAnswer,
-)
+from shared.domain.attempts.settlement import LockedAttempt, lock_attempt, settle_decision
+from shared.domain.attempts.states import IN_FLIGHT, IN_FLIGHT_WINDOW, AttemptSnapshot, AttemptState
+from shared.domain.attempts.status_inquiries import can_be_asked, find_valid_answer
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
 
 _IS_IN_FLIGHT = "select sent_at + %s > mizan_now() from payment_attempts where id = %s"
-_OWNER = "select application_id from payment_intents where uuid = %s"
+_PROVIDER = "select provider from payment_attempts where id = %s"
+_PAYMENT = "select application_id, amount from payment_intents where uuid = %s"
+_OPEN = (
+    "select id, state, provider_requests from decision_proposals where attempt_id = %s and ended_as is null"
+)
+_PROPOSE = """
+insert into decision_proposals
+    (attempt_id, outcome, reason, reference, state, provider_requests, proposed_by, proposer_id)
+values (%s, %s, %s, %s, %s, %s, %s, %s) returning id"""
+_END = """
+update decision_proposals set ended_as = %s, ended_by = %s, ended_by_id = %s, ended_at = mizan_now()
+where id = %s and ended_as is null"""
 
 
-class OutcomeKnownError(RefusedError):
-    """The attempt already has an outcome. Nothing was changed."""
-
-    def __init__(self, state: AttemptState) -> None:
-        super().__init__(f"the outcome is already known: {state}")
-        self.state = state
-
-
-class AttemptChangedError(RefusedError):
-    """The attempt changed since it was shown to the operator. Nothing was changed."""
-
-    def __init__(self, state: AttemptState) -> None:
-        super().__init__(f"the attempt has changed and is now {state}; reload it before you decide")
-        self.state = state
+class ProposalEnd(StrEnum):
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    OUTDATED = "outdated"
+    """The attempt had changed since it was proposed."""
 
 
-class StillInFlightError(RefusedError):
-    """The request may still reach the provider, so the attempt cannot be declined yet. Nothing was changed."""
+class NotAskedError(RefusedError):
+    """The provider can be asked, and there is no recent answer about the attempt as it is now. Nothing was changed."""
 
     def __init__(self) -> None:
-        seconds = int(IN_FLIGHT_WINDOW.total_seconds())
-        super().__init__(
-            f"the request was sent less than {seconds} seconds ago; wait for the provider's answer"
-        )
+        super().__init__("ask the provider first: there is no recent answer about the attempt as it is now")
+
+
+class AlreadyProposedError(RefusedError):
+    """A decision about the attempt waits for approval. Nothing was changed."""
+
+    def __init__(self) -> None:
+        super().__init__("a decision about this attempt waits for approval in the monitor")
 
 
 @dataclass(frozen=True, slots=True)
-class AttemptSnapshot:
-    """The attempt as it was shown to the operator."""
+class ProposedDecision:
+    """The decision needs the approval of another operator. The attempt was not changed."""
 
-    state: AttemptState
-    provider_requests: int
-
-    def matches(self, found: LockedAttempt) -> bool:
-        """Return whether the attempt is still as shown. A change from sent to unknown does not count."""
-        is_same_state = found.state is self.state or {found.state, self.state} <= IN_FLIGHT
-        return is_same_state and found.provider_requests == self.provider_requests
+    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorDecision:
-    is_paid: bool
-    reason: str
-    """How the operator knows."""
-    reference: str = ""
-    """The provider's reference of the payment, or an empty string."""
+class AttemptFacts:
+    """An attempt that is locked, and what a decision about it depends on."""
 
-    @property
-    def answer(self) -> ProviderAnswer:
-        return ProviderAnswer.PAID if self.is_paid else ProviderAnswer.DECLINED
+    locked: LockedAttempt
+    provider: str
+    application_id: UUID
+    amount: int
+
+    def audit_details(
+        self, outcome: AttemptOutcome, answer: RecordedAnswer | None, **more: str
+    ) -> AuditDetails:
+        return {
+            "attempt": str(self.locked.id),
+            "payment": str(self.locked.intent),
+            "outcome": outcome.answer,
+            "reason": outcome.reason,
+            "reference": outcome.provider_reference,
+            **({} if answer is None else {"provider_answer": answer.value}),
+            **more,
+        }
 
 
-def can_decide(state: AttemptState, answer: ProviderAnswer) -> bool:
-    """Return whether an operator may decide so: paid unless charged already, declined only if the outcome is open."""
-    if state in CHARGED:
-        return False
-    return answer is ProviderAnswer.PAID or state in IN_FLIGHT | AWAITING_CUSTOMER
+def lock_facts(connection: Connection[Any], attempt: UUID) -> AttemptFacts:
+    """Lock the attempt and its intent, and return what a decision depends on. Raises AttemptNotFoundError."""
+    locked = lock_attempt(connection, attempt)
+    provider = str(fetch_scalar(connection, _PROVIDER, (attempt,)))
+    payment = connection.execute(_PAYMENT, (locked.intent,)).fetchone()
+    assert payment is not None
+    return AttemptFacts(locked, provider, *payment)
 
 
-def apply_decision(
+def check_decision(
+    connection: Connection[Any], facts: AttemptFacts, decision: OperatorDecision, snapshot: AttemptSnapshot
+) -> AttemptOutcome:
+    """Return what to settle the attempt with, if it may be decided so as far as we know without the provider.
+
+    Raises a RefusedError if it may not, or if the attempt no longer matches `snapshot`.
+    """
+    if not can_decide(facts.locked.state, decision.answer):
+        raise OutcomeKnownError(facts.locked.state)
+    if not snapshot.matches(facts.locked.snapshot):
+        raise AttemptChangedError(facts.locked.state)
+    if not decision.is_paid and _is_in_flight(connection, facts.locked):
+        raise StillInFlightError
+    return decision.outcome()
+
+
+def check_answer(connection: Connection[Any], facts: AttemptFacts, *, is_paid: bool) -> RecordedAnswer | None:
+    """Return the provider's recorded answer; None if it cannot be asked.
+
+    Raises NotAskedError if there is no recent answer, and ContradictsProviderError if it rules the decision out.
+    """
+    if not can_be_asked(facts.provider):
+        return None
+    found = find_valid_answer(connection, facts.locked.id, facts.locked.snapshot)
+    if found is None or found.answer is None:
+        raise NotAskedError
+    check_contradiction(found.answer, is_paid=is_paid)
+    return found.answer
+
+
+def decide_attempt(
     connection: Connection[Any],
     attempt: UUID,
     decision: OperatorDecision,
     actor: Actor,
-    snapshot: AttemptSnapshot | None = None,
-) -> SettlementResult:
-    """Settle the attempt as decided and record it in the audit log.
+    *,
+    snapshot: AttemptSnapshot,
+    approval_above: int,
+) -> SettlementResult | ProposedDecision:
+    """Settle the attempt as decided, or propose it if another operator has to approve it. Recorded in the audit log.
 
-    With `snapshot`, only if the attempt still matches it. Raises a RefusedError if it cannot be decided so.
+    Only if the attempt still matches `snapshot`. Raises a RefusedError if it cannot be decided so.
     """
-    found = lock_attempt(connection, attempt)
-    if not can_decide(found.state, decision.answer):
-        raise OutcomeKnownError(found.state)
-    if snapshot is not None and not snapshot.matches(found):
-        raise AttemptChangedError(found.state)
-    if not decision.is_paid and _is_in_flight(connection, found):
-        raise StillInFlightError
-    reason, reference = clean_note(decision.reason), clean_reference(decision.reference)
-    outcome = AttemptOutcome(decision.answer, reason, reference, is_from_operator=True)
+    facts = lock_facts(connection, attempt)
+    outcome = check_decision(connection, facts, decision, snapshot)
+    answer = check_answer(connection, facts, is_paid=decision.is_paid)
+    _end_outdated(connection, facts, actor)
+    if needs_approval(facts.locked.state, facts.amount, approval_above, is_paid=decision.is_paid):
+        return _propose(connection, facts, outcome, answer, actor)
     settled = settle_decision(connection, attempt, outcome)
-    details: AuditDetails = {
-        "attempt": str(attempt),
-        "payment": str(found.intent),
-        "outcome": settled.attempt,
-        "reason": reason,
-        "reference": reference,
-    }
-    application_id = fetch_scalar(connection, _OWNER, (found.intent,))
-    add_audit_entry(connection, actor, Action.ATTEMPT_DECIDED, application_id=application_id, details=details)
+    details = {**facts.audit_details(outcome, answer), "outcome": settled.attempt}
+    add_entry(connection, actor, Action.ATTEMPT_DECIDED, facts, details)
     return settled
+
+
+def end_proposal(connection: Connection[Any], proposal: UUID, ended_as: ProposalEnd, actor: Actor) -> None:
+    """Close the proposal, in the transaction that acts on it."""
+    connection.execute(_END, (ended_as, actor.name, actor.operator_id, proposal))
+
+
+def add_entry(
+    connection: Connection[Any], actor: Actor, action: Action, facts: AttemptFacts, details: AuditDetails
+) -> None:
+    add_audit_entry(connection, actor, action, application_id=facts.application_id, details=details)
+
+
+def _propose(
+    connection: Connection[Any],
+    facts: AttemptFacts,
+    outcome: AttemptOutcome,
+    answer: RecordedAnswer | None,
+    actor: Actor,
+) -> ProposedDecision:
+    snapshot = facts.locked.snapshot
+    values = (
+        facts.locked.id,
+        outcome.answer,
+        outcome.reason,
+        outcome.provider_reference,
+        snapshot.state,
+        snapshot.provider_requests,
+        actor.name,
+        actor.operator_id,
+    )
+    proposal = UUID(str(fetch_scalar(connection, _PROPOSE, values)))
+    add_entry(connection, actor, Action.DECISION_PROPOSED, facts, facts.audit_details(outcome, answer))
+    return ProposedDecision(proposal)
+
+
+def _end_outdated(connection: Connection[Any], facts: AttemptFacts, actor: Actor) -> None:
+    """End a proposal about an earlier state of the attempt. Raises AlreadyProposedError if one still holds."""
+    row = connection.execute(_OPEN, (facts.locked.id,)).fetchone()
+    if row is None:
+        return
+    if AttemptSnapshot(AttemptState(row[1]), row[2]).matches(facts.locked.snapshot):
+        raise AlreadyProposedError
+    end_proposal(connection, row[0], ProposalEnd.OUTDATED, actor)
 
 
 def _is_in_flight(connection: Connection[Any], found: LockedAttempt) -> bool:

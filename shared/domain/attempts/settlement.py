@@ -19,6 +19,7 @@ from shared.domain.attempts.states import (
     CHARGED,
     IN_FLIGHT,
     IN_FLIGHT_WINDOW,
+    AttemptSnapshot,
     AttemptState,
     ProviderAnswer,
     abandon_if_unpayable,
@@ -57,6 +58,10 @@ class LockedAttempt:
     intent_status: IntentStatus
     has_provider_reference: bool
     """Whether the provider supplied a reference."""
+
+    @property
+    def snapshot(self) -> AttemptSnapshot:
+        return AttemptSnapshot(self.state, self.provider_requests)
 
 
 def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:

@@ -1,5 +1,6 @@
 """The state machine of a payment attempt, as one table. Pure: no I/O. ARCHITECTURE.md draws it."""
 
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
@@ -39,6 +40,19 @@ AWAITING_CUSTOMER = frozenset({AttemptState.AWAITING_CODE, AttemptState.AWAITING
 CHARGED = frozenset({AttemptState.PAID, AttemptState.DUPLICATE})
 
 _ENDED = CHARGED | {AttemptState.DECLINED, AttemptState.ABANDONED}
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptSnapshot:
+    """The state of an attempt at one moment: when an operator saw it, or the provider was asked about it."""
+
+    state: AttemptState
+    provider_requests: int
+
+    def matches(self, other: "AttemptSnapshot") -> bool:
+        """Return whether the attempt is still the same. A change from sent to unknown does not count."""
+        is_same_state = other.state is self.state or {other.state, self.state} <= IN_FLIGHT
+        return is_same_state and other.provider_requests == self.provider_requests
 
 
 class UnexpectedAnswerError(Exception):

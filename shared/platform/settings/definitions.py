@@ -181,6 +181,8 @@ class Settings:
     monitor: MonitorSettings
     sandbox: SandboxSettings | None
     """None: there is none, and every payment method needs a provider account."""
+    decision_approval_above: int = 1_000_000
+    """Operators' decisions about larger amounts, in minor units, need the approval of a second operator."""
     http_host: str = "127.0.0.1"
     http_port: int = 8000
     trusted_proxies: int = 0

@@ -72,6 +72,11 @@ def read_environment() -> ParsedSettings:
         dashboard=parsers.parse_dashboard(env),
         monitor=parsers.parse_monitor(env),
         sandbox=parsers.parse_sandbox(env),
+        decision_approval_above=env.int(
+            "DECISION_APPROVAL_ABOVE",
+            default.decision_approval_above,
+            validate=validate.Range(0, 1_000_000_000),
+        ),
         http_host=env.str("HTTP_HOST", default.http_host),
         http_port=env.int("HTTP_PORT", default.http_port, validate=validate.Range(0, 65535)),
         trusted_proxies=env.int("TRUSTED_PROXIES", default.trusted_proxies, validate=validate.Range(0, 10)),

@@ -72,6 +72,7 @@ def test_monitor_can_be_used_with_the_keyboard_alone(
     press(operator, operator.main.get_by_role("rowheader").get_by_role("link").first)
     tab_to(operator, operator.page.get_by_role("radio", name=operator.says("It was paid")))
     operator.page.keyboard.press("Space")
+    type_into(operator, "Provider's reference, if it was paid", "T-9")
     type_into(operator, "How do you know?", REASON)
     press(operator, operator.button("Decide"))
     expect(operator.question.get_by_role("button", name=operator.says("Cancel"))).to_be_focused()

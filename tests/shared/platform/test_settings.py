@@ -136,6 +136,9 @@ def test_the_retry_delays_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PROVIDER_TIMEOUT", "0"),
         ("CHECKOUT_CODES_PER_PHONE", "0"),
         ("PLUTU_URL", "ftp://x"),
+        ("DECISION_APPROVAL_ABOVE", "-1"),
+        ("DECISION_APPROVAL_ABOVE", "1000000001"),  # no payment is as large
+        ("DECISION_APPROVAL_ABOVE", "none"),
         ("SMTP_PORT", "0"),
         ("SMTP_TLS", "perhaps"),
         ("SMTP_SENDER", "nobody"),
