@@ -11,7 +11,7 @@ from shared.domain.attempts.decision_rules import OperatorDecision, RecordedAnsw
 from shared.domain.attempts.duplicates import list_open_duplicates, mark_handled
 from shared.domain.attempts.operator_decision import (
     ProposedDecision,
-    check_decision,
+    check_attempt,
     decide_attempt,
     lock_facts,
 )
@@ -124,7 +124,8 @@ def _check_and_ask(
     """
     with database.transaction() as connection:
         facts = lock_facts(connection, attempt)
-        check_decision(connection, facts, decision, facts.locked.snapshot)
+        check_attempt(connection, facts.locked, facts.locked.snapshot, is_paid=decision.is_paid)
+        decision.outcome()  # raises if a text is not acceptable
         if not can_be_asked(facts.provider):
             return facts.locked.snapshot
         inquiry = ask_provider(connection, attempt, acting_operator())

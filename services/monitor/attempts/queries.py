@@ -133,7 +133,9 @@ class AttemptDetails:
 
     @property
     def may_be_decided(self) -> bool:
-        return self.attempt.can_be_paid and (self.answer is not None or not self.can_be_asked)
+        """Return whether to show the form. Not while an answer is awaited, because the page reloads when it comes."""
+        is_answered = self.answer is not None and not self.is_answer_awaited
+        return self.attempt.can_be_paid and (is_answered or not self.can_be_asked)
 
 
 def find_attempt(connection: Connection[Any], attempt_id: UUID) -> AttemptDetails | None:

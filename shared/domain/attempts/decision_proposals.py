@@ -11,18 +11,17 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.attempts.decision_rules import OperatorDecision, can_decide
 from shared.domain.attempts.operator_decision import (
     ProposalEnd,
     add_entry,
     check_answer,
-    check_decision,
+    check_attempt,
     end_proposal,
     lock_facts,
 )
-from shared.domain.attempts.provider_exchange import SettlementResult
+from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
 from shared.domain.attempts.settlement import settle_decision
-from shared.domain.attempts.states import AttemptSnapshot, AttemptState
+from shared.domain.attempts.states import AttemptSnapshot, AttemptState, ProviderAnswer
 from shared.domain.audit_log import Action, Actor
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.errors import RefusedError
@@ -46,7 +45,7 @@ where t.provider_requests = p.provider_requests
   and (t.state = p.state or t.state in ('sent', 'unknown') and p.state in ('sent', 'unknown'))
 order by p.id limit %(limit)s"""
 _LOCK = """
-select outcome = 'paid', reason, reference, state, provider_requests, proposed_by, proposer_id, ended_as
+select outcome, reason, reference, state, provider_requests, proposed_by, proposer_id, ended_as
 from decision_proposals where id = %s and attempt_id = %s for update"""
 _LOCK_OPERATOR = "select from operators where id = %s and removed_at is null for share"
 
@@ -113,10 +112,14 @@ class OutdatedProposal:
 @dataclass(frozen=True, slots=True)
 class _LockedProposal:
     id: UUID
-    decision: OperatorDecision
+    outcome: AttemptOutcome
     snapshot: AttemptSnapshot
     proposed_by: str
     proposer_id: UUID | None
+
+    @property
+    def is_paid(self) -> bool:
+        return self.outcome.answer is ProviderAnswer.PAID
 
 
 def list_waiting(
@@ -140,16 +143,14 @@ def approve_proposal(
     _check_operator(connection, actor)
     if actor.operator_id == found.proposer_id or actor.name == found.proposed_by:
         raise OwnProposalError
-    if not found.snapshot.matches(facts.locked.snapshot) or not can_decide(
-        facts.locked.state, found.decision.answer
-    ):
+    if not found.snapshot.matches(facts.locked.snapshot):
         end_proposal(connection, proposal, ProposalEnd.OUTDATED, actor)
         return OutdatedProposal(facts.locked.state)
-    outcome = check_decision(connection, facts, found.decision, found.snapshot)
-    answer = check_answer(connection, facts, is_paid=found.decision.is_paid)
-    settled = settle_decision(connection, attempt, outcome)
+    check_attempt(connection, facts.locked, found.snapshot, is_paid=found.is_paid)
+    answer = check_answer(connection, facts, is_paid=found.is_paid)
+    settled = settle_decision(connection, attempt, found.outcome)
     end_proposal(connection, proposal, ProposalEnd.APPROVED, actor)
-    details = facts.audit_details(outcome, answer, proposed_by=found.proposed_by)
+    details = facts.audit_details(found.outcome, answer, proposed_by=found.proposed_by)
     add_entry(connection, actor, Action.DECISION_APPROVED, facts, {**details, "outcome": settled.attempt})
     return settled
 
@@ -163,7 +164,7 @@ def reject_proposal(connection: Connection[Any], attempt: UUID, proposal: UUID, 
     found = _lock_proposal(connection, attempt, proposal)
     _check_operator(connection, actor)
     end_proposal(connection, proposal, ProposalEnd.REJECTED, actor)
-    details = facts.audit_details(found.decision.outcome(), None, proposed_by=found.proposed_by)
+    details = facts.audit_details(found.outcome, None, proposed_by=found.proposed_by)
     add_entry(connection, actor, Action.DECISION_REJECTED, facts, details)
 
 
@@ -172,12 +173,12 @@ def _lock_proposal(connection: Connection[Any], attempt: UUID, proposal: UUID) -
     row = connection.execute(_LOCK, (proposal, attempt)).fetchone()
     if row is None:
         raise ProposalNotFoundError
-    is_paid, reason, reference, state, provider_requests, proposed_by, proposer_id, ended_as = row
+    answer, reason, reference, state, provider_requests, proposed_by, proposer_id, ended_as = row
     if ended_as is not None:
         raise ProposalEndedError(ProposalEnd(ended_as))
     return _LockedProposal(
         proposal,
-        OperatorDecision(is_paid, reason, reference or ""),
+        AttemptOutcome(ProviderAnswer(answer), reason, reference, is_from_operator=True),
         AttemptSnapshot(AttemptState(state), provider_requests),
         proposed_by,
         proposer_id,

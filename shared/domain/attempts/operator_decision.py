@@ -22,7 +22,13 @@ from shared.domain.attempts.decision_rules import (
 )
 from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
 from shared.domain.attempts.settlement import LockedAttempt, lock_attempt, settle_decision
-from shared.domain.attempts.states import IN_FLIGHT, IN_FLIGHT_WINDOW, AttemptSnapshot, AttemptState
+from shared.domain.attempts.states import (
+    IN_FLIGHT,
+    IN_FLIGHT_WINDOW,
+    AttemptSnapshot,
+    AttemptState,
+    ProviderAnswer,
+)
 from shared.domain.attempts.status_inquiries import can_be_asked, find_valid_answer
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import fetch_scalar
@@ -103,20 +109,16 @@ def lock_facts(connection: Connection[Any], attempt: UUID) -> AttemptFacts:
     return AttemptFacts(locked, provider, *payment)
 
 
-def check_decision(
-    connection: Connection[Any], facts: AttemptFacts, decision: OperatorDecision, snapshot: AttemptSnapshot
-) -> AttemptOutcome:
-    """Return what to settle the attempt with, if it may be decided so as far as we know without the provider.
-
-    Raises a RefusedError if it may not, or if the attempt no longer matches `snapshot`.
-    """
-    if not can_decide(facts.locked.state, decision.answer):
-        raise OutcomeKnownError(facts.locked.state)
-    if not snapshot.matches(facts.locked.snapshot):
-        raise AttemptChangedError(facts.locked.state)
-    if not decision.is_paid and _is_in_flight(connection, facts.locked):
+def check_attempt(
+    connection: Connection[Any], found: LockedAttempt, snapshot: AttemptSnapshot, *, is_paid: bool
+) -> None:
+    """Raise a RefusedError if the attempt cannot be decided so now, or no longer matches `snapshot`."""
+    if not can_decide(found.state, ProviderAnswer.PAID if is_paid else ProviderAnswer.DECLINED):
+        raise OutcomeKnownError(found.state)
+    if not snapshot.matches(found.snapshot):
+        raise AttemptChangedError(found.state)
+    if not is_paid and _is_in_flight(connection, found):
         raise StillInFlightError
-    return decision.outcome()
 
 
 def check_answer(connection: Connection[Any], facts: AttemptFacts, *, is_paid: bool) -> RecordedAnswer | None:
@@ -147,7 +149,8 @@ def decide_attempt(
     Only if the attempt still matches `snapshot`. Raises a RefusedError if it cannot be decided so.
     """
     facts = lock_facts(connection, attempt)
-    outcome = check_decision(connection, facts, decision, snapshot)
+    check_attempt(connection, facts.locked, snapshot, is_paid=decision.is_paid)
+    outcome = decision.outcome()
     answer = check_answer(connection, facts, is_paid=decision.is_paid)
     _end_outdated(connection, facts, actor)
     if needs_approval(facts.locked.state, facts.amount, approval_above, is_paid=decision.is_paid):

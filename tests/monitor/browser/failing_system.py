@@ -17,6 +17,7 @@ from tests.monitor.operator_payments import OperatorPayments
 from tests.monitor.rows import make_event
 from tests.monitor.topic_records import Records
 from tests.monitor.world import MonitorWorld
+from tests.shared.domain.attempts.deciding import LIMIT, Deciding
 from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 LONG = "مكتبة بنغازي " + "W" * 120
@@ -54,7 +55,15 @@ class FailingSystem:
         yield from self._dead_letters(say)
         yield from self._exhausted_deliveries(say)
         yield "attempts", "/attempts", say("Payment attempts")
-        for name, attempt in (("undecided attempt", self.undecided), ("duplicate", self.duplicate)):
+        asked, answered, proposed = self._ask_and_propose()
+        yield "attempts, some to approve", "/attempts", say("Payment attempts")
+        for name, attempt in (
+            ("undecided attempt", self.undecided),
+            ("duplicate", self.duplicate),
+            ("attempt whose provider is being asked", asked),
+            ("attempt whose provider has answered", answered),
+            ("attempt with a proposed decision", proposed),
+        ):
             reference = self._reference(attempt)
             yield name, f"/attempts/{attempt}", say("Payment attempt %(reference)s", reference=reference)
         yield "applications", "/applications", say("Applications")
@@ -128,6 +137,16 @@ class FailingSystem:
             resend_all_exhausted(connection, now - timedelta(days=3), now, _SOMEBODY, uuid4())
         found: UUID = self.world.rows("select id from bulk_resends")[0][0]
         return found
+
+    def _ask_and_propose(self) -> tuple[UUID, UUID, UUID]:
+        """Return an attempt whose provider is being asked, one with its answer, and one with a proposed decision."""
+        deciding = Deciding(self.world.database, self.application)
+        asked, answered = deciding.attempt(), deciding.attempt()
+        proposed = deciding.attempt(LIMIT + 1, "plutu")
+        deciding.ask(asked, _SOMEBODY)
+        deciding.ask_and_answer(answered)
+        deciding.propose(proposed, _SOMEBODY, reference="r" * 255, reason="w" * 500)
+        return asked, answered, proposed
 
     def _pause(self) -> None:
         self.world.run("update applications set webhooks_paused_at = now() where id = %s", self.application)

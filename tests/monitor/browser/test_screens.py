@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from shared.domain.attempts.states import ProviderAnswer
 from tests.accessibility import Appearance, page_problems, preload_axe
 from tests.browser import DESKTOP, SMALL_PHONE
 from tests.browser_user import press, tab_to, type_into
@@ -10,6 +11,7 @@ from tests.catalogue import DIRECTIONS, LANGUAGES
 from tests.monitor.browser.failing_system import FailingSystem
 from tests.monitor.browser.operator_browser import OperatorBrowser, OperatorBrowsers
 from tests.monitor.world import PASSWORD
+from tests.shared.domain.attempts.deciding import LIMIT, Deciding
 
 pytestmark = pytest.mark.browser
 
@@ -85,6 +87,25 @@ def test_monitor_can_be_used_with_the_keyboard_alone(
     assert system.payments.state(system.undecided) == "paid"
 
 
+def test_open_page_shows_the_form_when_the_provider_has_answered(
+    system: FailingSystem, operator: OperatorBrowser
+) -> None:
+    """The operator waits for the answer and decides, without reloading the page."""
+    deciding = Deciding(system.world.database, system.application)
+    attempt = deciding.attempt()
+    operator.open(f"/attempts/{attempt}")
+    expect(operator.button("Decide")).to_have_count(0)
+    operator.button("Ask the provider").click()
+    expect(operator.main.get_by_text("No answer is recorded yet.")).to_be_visible()
+    deciding.answer(attempt, ProviderAnswer.UNKNOWN)
+    expect(operator.button("Decide")).to_be_visible()
+    operator.page.get_by_role("radio", name=operator.says("It was paid")).check()
+    operator.field("Provider's reference, if it was paid").fill("T-9")
+    operator.field("How do you know?").fill(REASON)
+    operator.confirm("Decide")
+    operator.reads("Decided: it was paid. The merchant is notified by webhook.")
+
+
 def test_every_action_works_without_javascript(system: FailingSystem, operators: OperatorBrowsers) -> None:
     """Without JavaScript there is no confirmation dialog."""
     who = _come_in(system, operators, javascript=False)
@@ -107,6 +128,16 @@ def test_every_action_works_without_javascript(system: FailingSystem, operators:
     who.field("How do you know?").fill(REASON)
     who.button("Decide").click()
     who.reads("Decided: it was not paid.")
+    deciding = Deciding(system.world.database, system.application)
+    for action, text in (
+        ("Approve", "Decided: it was paid. The merchant is notified by webhook."),
+        ("Reject", "Rejected. The attempt was not changed."),
+    ):
+        proposed = deciding.attempt(LIMIT + 1, "plutu")
+        deciding.propose(proposed)
+        who.open(f"/attempts/{proposed}")
+        who.button(action).click()
+        who.reads(text)
     who.open(f"/attempts/{system.duplicate}")
     who.field("What was done?").fill("     .")
     who.button("Mark as handled").click()
@@ -121,3 +152,4 @@ def test_every_action_works_without_javascript(system: FailingSystem, operators:
         who.reads("Not paused" if action == "Resume webhooks" else "Paused")
     done = set(system.world.audit())
     assert {"letter_replayed", "letters_replayed", "attempt_decided", "duplicate_handled"} <= done
+    assert {"decision_proposed", "decision_approved", "decision_rejected"} <= done

@@ -75,17 +75,23 @@ class Deciding:
         self.answer(attempt, answer)
 
     def decide(
-        self, attempt: UUID, actor: Actor = CLI, *, is_paid: bool = True
+        self,
+        attempt: UUID,
+        actor: Actor = CLI,
+        *,
+        is_paid: bool = True,
+        reason: str = "seen in their list",
+        reference: str = "T-9",
     ) -> SettlementResult | ProposedDecision:
-        decision = OperatorDecision(is_paid, "seen in their list", "T-9" if is_paid else "")
+        decision = OperatorDecision(is_paid, reason, reference if is_paid else "")
         with self.database.transaction() as connection:
             snapshot = lock_attempt(connection, attempt).snapshot
             return decide_attempt(
                 connection, attempt, decision, actor, snapshot=snapshot, approval_above=LIMIT
             )
 
-    def propose(self, attempt: UUID, actor: Actor = CLI, *, is_paid: bool = True) -> UUID:
-        proposed = self.decide(attempt, actor, is_paid=is_paid)
+    def propose(self, attempt: UUID, actor: Actor = CLI, **decision: Any) -> UUID:
+        proposed = self.decide(attempt, actor, **decision)
         assert isinstance(proposed, ProposedDecision)
         return proposed.id
 

@@ -20,6 +20,7 @@ from shared.domain.attempts.decision_rules import (
     ContradictsProviderError,
     OutcomeKnownError,
 )
+from shared.domain.attempts.notes import MAX_NOTE_LENGTH
 from shared.domain.attempts.operator_decision import AlreadyProposedError, NotAskedError, ProposedDecision
 from shared.domain.attempts.provider_exchange import SettlementResult
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
@@ -280,6 +281,18 @@ class TestApproval:
             with pytest.raises(AlreadyProposedError):
                 deciding.decide(attempt, deciding.operator(), is_paid=is_paid)
         assert len(deciding.proposals()) == 1
+
+    @pytest.mark.parametrize("verb", ["approve", "reject"])
+    def test_longest_reason_is_approved_and_rejected_as_it_was_stored(
+        self, deciding: Deciding, verb: str
+    ) -> None:
+        """What replaces a number is longer than the number, so the stored reason is longer than a new one may be."""
+        attempt = deciding.attempt(LARGE, "plutu")
+        proposal = deciding.propose(attempt, reason="otp 1234 " * 55)
+        ((stored,),) = deciding.rows("select length(reason) from decision_proposals")
+        assert stored > MAX_NOTE_LENGTH
+        getattr(deciding, verb)(attempt, proposal, deciding.operator())
+        assert deciding.state(attempt) == ("paid" if verb == "approve" else "unknown")
 
     def test_provider_is_asked_again_before_the_approval(self, deciding: Deciding, clock: Clock) -> None:
         attempt, second = deciding.attempt(LARGE), deciding.operator()

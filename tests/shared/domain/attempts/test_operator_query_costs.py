@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from psycopg import Cursor
 
+from shared.domain.attempts.decision_proposals import WAITING_SQL
 from shared.domain.attempts.duplicates import OPEN_DUPLICATES_SQL
 from shared.domain.attempts.undecided import UNDECIDED_SQL
 from shared.platform.database.pool import Database
@@ -17,7 +18,8 @@ from tests.postgres_statistics import plan_buffers, plan_nodes
 
 pytestmark = pytest.mark.plans
 
-LISTS = {"undecided": UNDECIDED_SQL, "duplicates": OPEN_DUPLICATES_SQL}
+ANALYZE = "vacuum analyze payment_attempts, payment_intents, decision_proposals"
+LISTS = {"undecided": UNDECIDED_SQL, "duplicates": OPEN_DUPLICATES_SQL, "to approve": WAITING_SQL}
 _INTENTS = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, status, expires_at)
 select uuidv7(), n::text, 'r' || n, 1000, 'LYD', 'requires_payment_method', now() + interval '1 day'
@@ -31,6 +33,15 @@ insert into payment_attempts (intent_uuid, method, provider, state, handled_at, 
 select uuid, 'card', 'plutu', case when mod(n, 10) = 0 then 'duplicate' else 'declined' end,
        case when mod(n, 10) = 0 then now() end, case when mod(n, 10) = 0 then 'seen to' end
 from payment_intents, generate_series(1, %s) as n"""
+_PROPOSED = """
+insert into decision_proposals (attempt_id, outcome, reason, state, provider_requests, proposed_by)
+select id, 'declined', 'not seen there', state, provider_requests, 'cli operator' from payment_attempts
+where state = 'unknown'"""
+_REJECTED = """
+insert into decision_proposals (attempt_id, outcome, reason, state, provider_requests, proposed_by,
+                                ended_as, ended_by, ended_at)
+select id, 'declined', 'not seen there', state, provider_requests, 'cli operator', 'rejected', 'operator', now()
+from payment_attempts limit 100000"""
 OPEN_ONES = 60
 
 
@@ -40,7 +51,7 @@ def unattended(database_settings: DatabaseSettings) -> Iterator[Database]:
     patient = replace(database_settings, statement_timeout_s=250)
     database = Database(patient, "monitor", **INDEX_ORDER)
     with database.cursor() as cursor:
-        for table in ("payment_intents", "payment_attempts"):
+        for table in ("payment_intents", "payment_attempts", "decision_proposals"):
             cursor.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())
     yield database
     database.close()
@@ -49,7 +60,7 @@ def unattended(database_settings: DatabaseSettings) -> Iterator[Database]:
 def costs(cursor: Cursor[Any]) -> dict[str, int]:
     found = {}
     for name, statement in LISTS.items():
-        plan = explain(cursor, statement.encode(), {"limit": 201})
+        plan = explain(cursor, statement.encode(), {"limit": 201, "attempt": None})
         scanned = [node for node in plan_nodes(plan) if node["Node Type"] == "Seq Scan"]
         assert {node["Relation Name"] for node in scanned} <= {"applications", "merchants"}
         found[name] = plan_buffers(plan)
@@ -63,12 +74,14 @@ def test_list_costs_the_same_with_many_settled_attempts(
 ) -> None:
     with unattended.cursor() as cursor:
         if statistics == "of an empty table":
-            cursor.execute("vacuum analyze payment_attempts, payment_intents")
+            cursor.execute(ANALYZE)
         cursor.execute(_INTENTS, (OPEN_ONES,))
         cursor.execute(_OPEN)
+        cursor.execute(_PROPOSED)
         before = costs(cursor)
         cursor.execute(_SETTLED, (many // OPEN_ONES,))
+        cursor.execute(_REJECTED)
         if statistics == "fresh":
-            cursor.execute("vacuum analyze payment_attempts, payment_intents")
+            cursor.execute(ANALYZE)
         after = costs(cursor)
     assert {name: cost for name, cost in after.items() if cost > 2 * before[name] + 10} == {}
