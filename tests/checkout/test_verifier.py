@@ -8,13 +8,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from services.checkout.payments.settlement import AttemptContext
-from services.checkout.providers.interface import Card, PaymentRequest, ProviderResponse
+from services.checkout.providers.interface import ProviderResponse
 from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.attempts.start import start_attempt
-from shared.domain.attempts.states import IN_FLIGHT_WINDOW, AttemptState, ProviderAnswer
-from shared.domain.attempts.status_inquiries import ask_provider
-from shared.domain.audit_log import Actor
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW, AttemptState
 from shared.domain.intents.intent import Intent
 from shared.domain.messages import DeliveryDue, VerificationDue, decode, encode
 from shared.domain.payment_methods import PaymentMethod
@@ -30,33 +28,11 @@ from tests.waiting import eventually
 NOW = datetime(2027, 3, 1, 12, tzinfo=UTC)
 
 
-def _sent(world: CheckoutWorld, intent: Intent) -> UUID:
+def make_sent_attempt(world: CheckoutWorld, intent: Intent) -> UUID:
     """Start an attempt whose request was lost."""
     with world.database.transaction() as connection:
         request = start_attempt(connection, intent.uuid, PaymentMethod.CARD, "sandbox", AttemptState.SENT)
     return request.attempt
-
-
-def _ask(world: CheckoutWorld, attempt: UUID) -> None:
-    """Ask for the status as an operator does."""
-    with world.database.transaction() as connection:
-        ask_provider(connection, attempt, Actor("operator mona@example.ly"))
-
-
-def _answers(world: CheckoutWorld) -> list[tuple[str | None, str | None, int | None]]:
-    """Return the recorded answers, and the state of the attempt that each is about."""
-    return world.rows("select answer, state, provider_requests from operator_inquiries order by id")
-
-
-def _charge(world: CheckoutWorld, intent: Intent, attempt: UUID) -> None:
-    """Have the bank charge the attempt, without telling us."""
-    provider = world.dependencies.providers._configure(None)
-    assert provider is not None
-    payment = PaymentRequest(
-        attempt, intent.uuid, PaymentMethod.CARD, intent.amount, intent.currency, "ar", lambda: False
-    )
-    response = provider.provider.start(payment, Card("4242424242424242", 12, 2099, "123"))
-    assert response.outcome.answer is ProviderAnswer.PAID
 
 
 def _queued(world: CheckoutWorld) -> list[VerificationDue]:
@@ -70,7 +46,7 @@ class TestScheduler:
     def test_an_attempt_is_queued_when_its_inquiry_is_due(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
         clock.stop_at(NOW)
-        attempt = _sent(world, world.make_intent())
+        attempt = make_sent_attempt(world, world.make_intent())
         job = VerificationRequests(world.database)
         assert job.run_once() > 0
         assert _queued(world) == []
@@ -85,7 +61,7 @@ class TestScheduler:
     def test_pauses_between_inquiries_grow(self, world: CheckoutWorld) -> None:
         clock = Clock(world.database)
         clock.stop_at(NOW)
-        _sent(world, world.make_intent())
+        make_sent_attempt(world, world.make_intent())
         job, asked_at, second = VerificationRequests(world.database), [], 0
         while second < 500:
             clock.stop_at(NOW + timedelta(seconds=second))
@@ -122,7 +98,7 @@ class TestVerifier:
         self, world: CheckoutWorld, verifier: Verifier
     ) -> None:
         intent = world.make_intent()
-        attempt = _sent(world, intent)
+        attempt = make_sent_attempt(world, intent)
         verifier.verify(attempt)
         assert world.attempts(intent) == [("unknown", None)]
         assert world.status(intent) == "processing"
@@ -132,10 +108,10 @@ class TestVerifier:
         assert world.status(intent) == "requires_payment_method"
 
     def test_an_unreachable_bank_is_asked_again(self, world: CheckoutWorld) -> None:
-        world.settings = _with_bank_away(world)
+        world.settings = with_bank_away(world)
         verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
         intent = world.make_intent()
-        attempt = _sent(world, intent)
+        attempt = make_sent_attempt(world, intent)
         Clock(world.database).advance(IN_FLIGHT_WINDOW)
         verifier.verify(attempt)
         assert world.attempts(intent) == [("unknown", None)]
@@ -143,7 +119,7 @@ class TestVerifier:
 
     def test_without_a_sandbox_no_inquiry_is_sent_and_nothing_is_decided(self, world: CheckoutWorld) -> None:
         intent = world.make_intent()
-        attempt = _sent(world, intent)
+        attempt = make_sent_attempt(world, intent)
         world.settings = replace(world.settings, sandbox=None)
         verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
         Clock(world.database).advance(IN_FLIGHT_WINDOW)
@@ -155,7 +131,7 @@ class TestVerifier:
     ) -> None:
         """The customer sends another code while the provider is being asked."""
         intent = world.make_intent()
-        attempt = _sent(world, intent)
+        attempt = make_sent_attempt(world, intent)
         Clock(world.database).advance(IN_FLIGHT_WINDOW)
         inquire = verifier._inquire
 
@@ -167,78 +143,6 @@ class TestVerifier:
         monkeypatch.setattr(verifier, "_inquire", inquire_slowly)
         verifier.verify(attempt)
         assert world.attempts(intent) == [("sent", None)]
-
-    def test_answer_is_recorded_for_the_operators_who_asked(
-        self, world: CheckoutWorld, verifier: Verifier
-    ) -> None:
-        """Also about a declined attempt, which no planned inquiry looks at."""
-        intent = world.make_intent()
-        attempt = _sent(world, intent)
-        world.rows("update payment_attempts set state = 'declined' where id = %s returning 1", attempt)
-        _ask(world, attempt)
-        verifier.verify(attempt)
-        assert _answers(world) == [("not_paid", "declined", 1)]
-        assert world.attempts(intent) == [("declined", None)]
-
-    def test_operator_who_asks_about_a_declined_attempt_finds_the_payment(
-        self, world: CheckoutWorld, verifier: Verifier
-    ) -> None:
-        """The bank has charged it. Then the outcome is known, and there is nothing to decide."""
-        intent = world.make_intent()
-        attempt = _sent(world, intent)
-        world.rows("update payment_attempts set state = 'declined' where id = %s returning 1", attempt)
-        _charge(world, intent, attempt)
-        _ask(world, attempt)
-        verifier.verify(attempt)
-        assert _answers(world) == [("paid", "paid", 1)]
-        assert world.rows("select provider_reference is not null from operator_inquiries") == [(True,)]
-        assert world.attempts(intent) == [("paid", None)]
-        assert world.status(intent) == "succeeded"
-
-    def test_answer_that_settles_the_attempt_is_about_its_new_state(
-        self, world: CheckoutWorld, verifier: Verifier
-    ) -> None:
-        attempt = _sent(world, world.make_intent())
-        Clock(world.database).advance(IN_FLIGHT_WINDOW)
-        _ask(world, attempt)
-        verifier.verify(attempt)
-        assert _answers(world) == [("not_paid", "declined", 1)]
-
-    def test_unreachable_provider_is_recorded_as_unknown(self, world: CheckoutWorld) -> None:
-        world.settings = _with_bank_away(world)
-        verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
-        attempt = _sent(world, world.make_intent())
-        _ask(world, attempt)
-        verifier.verify(attempt)
-        assert _answers(world) == [("unknown", "unknown", 1)]
-
-    def test_record_that_nobody_asked_for_records_no_answer(
-        self, world: CheckoutWorld, verifier: Verifier
-    ) -> None:
-        """Somebody who can write to the topic can make us ask the provider, and no more."""
-        asked, other = (_sent(world, world.make_intent()) for _ in range(2))
-        _ask(world, asked)
-        verifier.verify(other)
-        assert world.rows("select answer from operator_inquiries") == [(None,)]
-
-    def test_answer_is_about_the_attempt_that_the_provider_was_asked_about(
-        self, world: CheckoutWorld, verifier: Verifier, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """The customer sends another code, and an operator asks again, while the provider is being asked."""
-        attempt = _sent(world, world.make_intent())
-        _ask(world, attempt)
-        inquire = verifier._inquire
-
-        def inquire_slowly(context: AttemptContext) -> ProviderResponse:
-            response = inquire(context)
-            world.rows("update payment_attempts set provider_requests = 2 where id = %s returning 1", attempt)
-            world.rows("update operator_inquiries set asked_at = asked_at - interval '1 hour' returning 1")
-            _ask(world, attempt)
-            return response
-
-        monkeypatch.setattr(verifier, "_inquire", inquire_slowly)
-        verifier.verify(attempt)
-        assert _answers(world) == [("not_paid", "sent", 1), (None, None, None)]
 
     def test_inquiry_about_an_unknown_attempt_is_ignored(
         self, world: CheckoutWorld, verifier: Verifier
@@ -268,13 +172,13 @@ class TestVerifier:
         assert pages.status(intent) == "succeeded"
 
 
-def _with_bank_away(world: CheckoutWorld) -> Settings:
+def with_bank_away(world: CheckoutWorld) -> Settings:
     return replace(world.settings, sandbox=SandboxSettings("http://127.0.0.1:1", "x" * 20, world.bank.ledger))
 
 
 def test_unreachable_bank_during_a_payment_charges_nothing(world: CheckoutWorld) -> None:
     """Nothing was sent, and the customer is told at once."""
-    world.settings = _with_bank_away(world)
+    world.settings = with_bank_away(world)
     intent = world.make_intent()
     with world.serve():
         customer = world.customer(intent)
@@ -288,7 +192,7 @@ def test_unreachable_bank_during_a_payment_charges_nothing(world: CheckoutWorld)
 def test_unreadable_messages_become_dead_letters(world: CheckoutWorld) -> None:
     """Records behind them are processed."""
     intent = world.make_intent()
-    attempt = _sent(world, intent)
+    attempt = make_sent_attempt(world, intent)
     ensure_topics(world.settings.kafka, ALL_TOPICS)
     producer = ConfirmingProducer(world.settings.kafka, "test")
     Clock(world.database).advance(IN_FLIGHT_WINDOW)
@@ -311,9 +215,9 @@ def test_a_provider_that_hangs_holds_up_no_other_attempt(
 ) -> None:
     """It responds to one inquiry only when the test ends; all others are settled meanwhile."""
     hanging, *others = [world.make_intent() for _ in range(30)]
-    hangs_on = _sent(world, hanging)
+    hangs_on = make_sent_attempt(world, hanging)
     for intent in others:
-        _sent(world, intent)
+        make_sent_attempt(world, intent)
     Clock(world.database).advance(IN_FLIGHT_WINDOW)
     responds = Event()
     inquire = Verifier._inquire
