@@ -31,6 +31,7 @@ _NAMES = {
     "attempts_under_way": ("attempt in progress", "attempts in progress"),
     "attempts_undecided": ("attempt undecided", "attempts undecided"),
     "attempts_left_on_a_page": ("attempt left on a provider's page", "attempts left on a provider's page"),
+    "decisions_to_approve": ("decision to approve", "decisions to approve"),
     "duplicate_payments": ("duplicate payment", "duplicate payments"),
 }
 """What is counted: one of it, and several."""

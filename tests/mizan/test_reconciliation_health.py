@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from mizan.reconciliation import report
 from mizan.reconciliation.checks import CHECKS, Finding, collect_findings, keep_persistent
 from mizan.reconciliation.reconciler import reconcile
 from services.dashboard.applications.test_delivery import send_test_delivery
@@ -48,6 +49,7 @@ def audited(run: Mizan) -> dict[str, Any]:
 
 def test_empty_installation_has_no_findings(run: Mizan) -> None:
     assert audited(run)["waiting"] == NONE_WAITING
+    assert NONE_WAITING.keys() <= report._NAMES.keys()
     assert run("audit", "--database-only").stdout.endswith(
         "\nNothing is lost, doubled or stuck in the database.\n"
     )
