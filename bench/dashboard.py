@@ -13,7 +13,7 @@ from bench.figures import Figure, ratio
 from bench.http_load import LoadPlan
 from bench.merchant import ROUND_S, WARM_UP_S, run_plan
 from bench.world import World
-from shared.domain.accounts.members import add_member
+from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.registry import NewApplication, create_application
 from shared.platform.encryption import SecretBox

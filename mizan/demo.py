@@ -20,8 +20,14 @@ from mizan.command_context import (
     record_application_action,
 )
 from mizan.user import generate_password
-from shared.domain.accounts.members import add_member, list_members, set_password
-from shared.domain.accounts.operators import add_operator, list_operators, set_operator_password
+from shared.domain.accounts.joining import add_member, reset_member_password
+from shared.domain.accounts.members import list_members
+from shared.domain.accounts.operators import (
+    Operator,
+    add_operator,
+    list_operators,
+    set_operator_password,
+)
 from shared.domain.accounts.roles import Role
 from shared.domain.accounts.sessions import NO_SESSION, end_other_sessions
 from shared.domain.applications.credentials import CredentialKind, issue_credential, list_credentials
@@ -146,24 +152,33 @@ def _find_or_create_account(
     """Create the merchant's owner or, without a merchant, the operator; reset the password of an existing one."""
     name, email = ("operator", demo_data.OPERATOR) if merchant is None else ("owner", demo_data.OWNER)
     people = list_operators(connection) if merchant is None else list_members(connection, merchant)
-    there = next((one.id for one in people if one.email == email), None)
+    there = next((one for one in people if one.email == email), None)
     if there is not None and f"{name}_email" in kept:
         return {}
     password, details = generate_password(), {"email": email}
-    if there is not None:
-        change = set_operator_password if merchant is None else set_password
-        change(connection, there, password)
-        end_other_sessions(connection, there, kept=NO_SESSION)
+    if isinstance(there, Operator):
+        set_operator_password(connection, there.id, password)
+        end_other_sessions(connection, there.id, kept=NO_SESSION)
+        done = Action.PASSWORD_CHANGED
+    elif there is not None:
+        reset_member_password(connection, there, password)
         done = Action.PASSWORD_CHANGED
     elif merchant is None:
         add_operator(connection, email, password)
         done = Action.OPERATOR_CREATED
     else:
-        add_member(connection, merchant, email, Role.OWNER, password)
+        _add_owner(connection, merchant, email, password)
         details["role"] = Role.OWNER.value
         done = Action.MEMBER_CREATED
     add_audit_entry(connection, acting_operator(), done, merchant_id=merchant, details=details)
     return {f"{name}_email": email, f"{name}_password": password}
+
+
+def _add_owner(connection: Connection[Any], merchant: UUID, email: str, password: str) -> None:
+    """Add the owner, whose password is in the file even if the address has an account at another merchant."""
+    if not add_member(connection, merchant, email, Role.OWNER, password):
+        added = next(one for one in list_members(connection, merchant) if one.email == email)
+        reset_member_password(connection, added, password)
 
 
 def _set_webhook_url(

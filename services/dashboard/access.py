@@ -37,13 +37,8 @@ class MemberSession:
 
     @property
     def account(self) -> SignedInAccount:
-        return SignedInAccount(
-            self.member.id,
-            self.member.email,
-            self.member.password_hash or "",
-            self.session_hash,
-            self.address,
-        )
+        hashed = self.member.user.password_hash if self.member.user else ""
+        return SignedInAccount(self.member.id, self.member.email, hashed, self.session_hash, self.address)
 
     @property
     def actor(self) -> Actor:

@@ -2,9 +2,8 @@
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
-from uuid import UUID
 
 from flask import flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -20,7 +19,7 @@ from shared.domain.accounts.password_rules import (
     PasswordNotAllowedError,
     check_password,
 )
-from shared.domain.accounts.passwords import PasswordVerifier, matching_hashes
+from shared.domain.accounts.passwords import HasPassword, PasswordVerifier, is_password
 from shared.domain.accounts.sessions import end_other_sessions, end_session, list_sessions
 from shared.domain.accounts.throttles import GuessedAccount, SignInThrottle, SignInThrottledError
 from shared.domain.audit_log import Action, AuditDetails
@@ -62,8 +61,8 @@ class AccountPages:
     database: Database
     throttles: SignInThrottle
     current_account: Callable[[], SignedInAccount]
-    set_password: Callable[[Connection[Any], UUID, str], str]
-    """Returns the hash."""
+    set_password: Callable[[Connection[Any], SignedInAccount, str], HasPassword | None]
+    """Ends all other sessions. Returns None if the password is no longer that of the account."""
     record_action: RecordAction
 
     def account(self, errors: dict[str, str] | None = None) -> str:
@@ -83,10 +82,12 @@ class AccountPages:
         if errors:
             return self.account(errors), _UNPROCESSABLE
         with self.database.transaction() as connection:
-            hashed = self.set_password(connection, account.id, request.form["new_password"])
-            end_other_sessions(connection, account.id, account.session_hash)
-            self.record_action(connection, Action.PASSWORD_CHANGED)
-        remember_known_account(replace(account, password_hash=hashed))
+            changed = self.set_password(connection, account, request.form["new_password"])
+            if changed is not None:
+                self.record_action(connection, Action.PASSWORD_CHANGED)
+        if changed is None:
+            return self.account({"current_password": _("This is not your password.")}), _UNPROCESSABLE
+        remember_known_account(changed)
         flash(_("Your password was changed. All your other sessions have ended."), "good")
         return redirect(url_for("people.account"), _SEE_OTHER)
 
@@ -112,16 +113,14 @@ class AccountPages:
         # By session: who uses a stolen one does not keep the owner from changing the password in another one.
         guessed = GuessedAccount(f"{account.id}/session/{account.session_hash.hex()}")
         try:
-            attempt = PasswordVerifier(self.database, self.throttles).count_attempt(
-                [guessed], account.address
-            )
+            attempt = PasswordVerifier(self.database, self.throttles).count_attempt(guessed, account.address)
         except SignInThrottledError:
             return {"current_password": _("Too many wrong passwords. Wait a minute and try again.")}
         current = request.form.get("current_password", "")[: 5 * MAX_LENGTH]
-        if not matching_hashes([account.password_hash], current):
+        if not is_password(account.password_hash, current):
             return {"current_password": _("This is not your password.")}
         with self.database.transaction() as connection:
-            self.throttles.record_success(connection, attempt, [guessed.id])
+            self.throttles.record_success(connection, attempt)
         try:
             check_password(request.form.get("new_password", ""), account.email)
         except PasswordNotAllowedError as refused:

@@ -21,6 +21,7 @@ ACTIONS = {
     Action.MEMBER_INVITED: _("Invited a member"),
     Action.MEMBER_JOINED: _("Joined the team"),
     Action.MEMBER_REMOVED: _("Removed a member"),
+    Action.MEMBER_SET_ASIDE: _("Set a member aside, who must be invited again"),
     Action.ROLE_CHANGED: _("Changed a role"),
     Action.APPLICATION_CREATED: _("Created an application"),
     Action.APPLICATION_RENAMED: _("Renamed an application"),

@@ -26,6 +26,8 @@ class Action(StrEnum):
     MEMBER_INVITED = "member_invited"
     MEMBER_JOINED = "member_joined"
     MEMBER_REMOVED = "member_removed"
+    MEMBER_SET_ASIDE = "member_set_aside"
+    """By migration 0017: their password was not that of their email address's account. They must be invited again."""
     ROLE_CHANGED = "role_changed"
     APPLICATION_CREATED = "application_created"
     APPLICATION_RENAMED = "application_renamed"

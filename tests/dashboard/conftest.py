@@ -8,6 +8,7 @@ from shared.domain.accounts.roles import Role
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
 from tests.dashboard.delivery_rows import Deliveries
+from tests.dashboard.mailbox import Mailbox, open_mailbox
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 
@@ -24,6 +25,12 @@ def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
     """A `world` whose pages are served over HTTP."""
     with world.serve():
         yield world
+
+
+@pytest.fixture
+def mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
+    with open_mailbox(world) as box:
+        yield box
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from services.dashboard.app import make_app
-from shared.domain.accounts.members import add_member
+from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from shared.domain.accounts.passwords import is_password
 from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
 
@@ -96,6 +97,16 @@ def test_removed_demo_works_again_after_the_next_call(run: Mizan, file: Path, da
         assert again[name] != made[name]
     assert webhook_urls(database) == [_SHOP]
     assert make(run, file) == again
+
+
+def test_demo_owner_with_an_account_elsewhere_gets_the_password_of_the_file(
+    run: Mizan, file: Path, database: Database
+) -> None:
+    """Any merchant can have a member with that address."""
+    run("user", "create", "--email", "owner@demo.example", "--role", "viewer", "--merchant", "Another")
+    password = make(run, file)["owner_password"]
+    ((hashed,),) = rows(database, "select password_hash from users")
+    assert is_password(hashed, password)
 
 
 def test_demo_is_refused_in_production(run: Mizan, file: Path, database: Database) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shared.domain.accounts.operators import find_operator_by_email, find_operator_session
-from shared.domain.accounts.passwords import matching_hashes
+from shared.domain.accounts.passwords import is_password
 from shared.domain.accounts.sessions import start_session
 from shared.platform.database.pool import Database
 from tests.mizan.conftest import Mizan
@@ -19,7 +19,7 @@ def test_create_prints_a_password_that_matches_the_stored_hash(run: Mizan, datab
     with database.cursor() as cursor:
         found = find_operator_by_email(cursor, made["email"])
     assert found is not None
-    assert matching_hashes([found.password_hash], made["password"])
+    assert is_password(found.password_hash, made["password"])
     assert json.loads(run("operator", "list", "--json").stdout)["operators"][0]["email"] == "anna@example.ly"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from services.monitor.app import make_app
 from shared.console.guard import requirement_of
-from shared.domain.accounts.members import add_member
+from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.accounts.throttles import ADDRESS
 from stack.engines import Engines

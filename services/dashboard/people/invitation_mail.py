@@ -18,10 +18,10 @@ _TOTAL_TIMEOUT_S = 15
 _TEXT = """\
 {merchant}
 
-دُعيت إلى لوحة ميزان الخاصة بهذا التاجر. افتح الرابط التالي واختر كلمة مرور؛ وهو صالح لسبعة أيام ولمرة واحدة.
+دُعيت إلى لوحة ميزان الخاصة بهذا التاجر. افتح الرابط التالي للانضمام؛ وهو صالح لسبعة أيام ولمرة واحدة. لا تعطه لأحد.
 
-You are invited to this merchant's Mizan dashboard. Open this link and choose a password; it is good for seven days,
-and once.
+You are invited to this merchant's Mizan dashboard. Open this link to join; it is good for seven days, and once. Give it
+to nobody else.
 
 {link}
 """

@@ -18,6 +18,7 @@ from services.dashboard.people.invitations import (
     TooManyInvitationsError,
     TooManyOpenInvitationsError,
     invite,
+    mark_shown,
     reissue_invitation,
 )
 from shared.domain.accounts.members import (
@@ -68,12 +69,13 @@ class TeamPages:
         return self._page()
 
     def invite(self) -> ResponseReturnValue:
-        """Invite a member. The link is shown only now, because only its hash is stored."""
+        """Invite a member. The link is mailed or, without mail, shown only now, because only its hash is stored."""
         email = request.form.get("email", "")
         role = _parse_role(request.form.get("role", ""))
         try:
             with self.dependencies.database.transaction() as connection:
-                _member, token = invite(connection, current_session().member.merchant_id, email, role)
+                merchant_id = current_session().member.merchant_id
+                _member, token = invite(connection, merchant_id, email, role, is_emailed=self._has_mail)
                 details = {"email": check_email(email), "role": str(role)}
                 record_action(connection, Action.MEMBER_INVITED, details=details)
         except RefusedError as refused:
@@ -84,7 +86,7 @@ class TeamPages:
         try:
             with self.dependencies.database.transaction() as connection:
                 invited = get_member(connection, current_session().member.merchant_id, person)
-                token = reissue_invitation(connection, invited)
+                token = reissue_invitation(connection, invited, is_emailed=self._has_mail)
                 record_action(
                     connection, Action.MEMBER_INVITED, details={"email": invited.email, "role": invited.role}
                 )
@@ -151,17 +153,25 @@ class TeamPages:
             flash(_("No credential was selected. Nothing was changed."), "info")
         return _redirect_to_team()
 
+    @property
+    def _has_mail(self) -> bool:
+        return self.dependencies.settings.dashboard.mail is not None
+
     def _show_invitation(self, email: str, token: str) -> str:
+        """Mail the link. Show it only if it was not mailed: a link that an owner has seen proves nothing."""
         link = self.dependencies.settings.public_urls.dashboard + url_for("people.invitation", token=token)
         mail = self.dependencies.settings.dashboard.mail
-        is_mailed = False
         if mail is not None:
             try:
                 send_invitation(mail, email, current_session().member.merchant_name, link)
-                is_mailed = True
             except MailFailedError:
+                with self.dependencies.database.transaction() as connection:
+                    mark_shown(connection, token)
                 flash(_("The invitation could not be mailed. Send the link yourself."), "bad")
-        return self._page(link=link, invited=email, is_mailed=is_mailed)
+            else:
+                flash(_("The invitation was mailed to %(email)s.", email=email), "good")
+                return self._page()
+        return self._page(link=link, invited=email)
 
     def _page(
         self,
@@ -171,7 +181,6 @@ class TeamPages:
         error: str | None = None,
         link: str | None = None,
         invited: str = "",
-        is_mailed: bool = False,
     ) -> str:
         with self.dependencies.database.transaction() as connection:
             merchant_id = current_session().member.merchant_id
@@ -189,7 +198,6 @@ class TeamPages:
             error=error,
             link=link,
             invited=invited,
-            is_mailed=is_mailed,
         )
 
 

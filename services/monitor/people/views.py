@@ -1,9 +1,11 @@
 """Pages for operators themselves: signing in and out, their account, and the audit log."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from flask import Blueprint, redirect, request, url_for
 from flask.typing import ResponseReturnValue
+from psycopg import Connection
 
 from services.monitor.access import OperatorSession, add_route, current_session, record_action
 from services.monitor.dependencies import SERVICE, Dependencies
@@ -15,7 +17,7 @@ from shared.console.cookies import (
     remember_known_account,
     set_session_token,
 )
-from shared.console.guard import Access
+from shared.console.guard import Access, SignedInAccount
 from shared.console.requests import client_address, next_path
 from shared.console.sign_in_form import read_sign_in_form, show_sign_in_form
 from shared.domain.accounts.failed_sign_ins import (
@@ -26,14 +28,15 @@ from shared.domain.accounts.failed_sign_ins import (
 )
 from shared.domain.accounts.operators import (
     Operator,
+    change_operator_password,
     find_operator_by_email,
     find_removed_operator,
     lock_unchanged_operator_password,
     set_operator_password,
 )
-from shared.domain.accounts.passwords import PasswordVerification, PasswordVerifier, needs_rehash
+from shared.domain.accounts.passwords import PasswordVerifier, needs_rehash
 from shared.domain.accounts.sessions import end_session, start_session
-from shared.domain.accounts.throttles import SignInThrottledError
+from shared.domain.accounts.throttles import CountedAttempt, SignInThrottledError
 from shared.domain.applications.registry import application_names
 from shared.domain.audit_log import Action, add_audit_entry, list_operator_entries
 from shared.platform.database.pool import Database
@@ -56,13 +59,13 @@ class SignInViews:
             found = find_operator_by_email(cursor, entered.email)
         try:
             tried = PasswordVerifier(self.dependencies.database, self.dependencies.throttles).verify(
-                entered.email, [found] if found else [], client_address(), known_browser(), entered.password
+                entered.email, found, client_address(), known_browser(), entered.password
             )
         except SignInThrottledError as throttled:
             person = found.id if found and not throttled.is_address else None
             self._record_failure(SignInFailure(FailureReason.THROTTLED, person))
             return entered.show_throttled()
-        if tried.verified and self._start_session(tried, entered.password):
+        if tried.verified and self._start_session(tried.attempt, tried.verified, entered.password):
             return redirect(next_path() or url_for("overview.show"), _SEE_OTHER)
         self._record_failure(_explain_failure(self.dependencies.database, found, entered.email))
         return entered.show_wrong_password()
@@ -70,11 +73,10 @@ class SignInViews:
     def _record_failure(self, failure: SignInFailure) -> None:
         record_failed_sign_in(self.dependencies.database, SERVICE, client_address(), [failure])
 
-    def _start_session(self, tried: PasswordVerification[Operator], password: str) -> bool:
+    def _start_session(self, attempt: CountedAttempt, operator: Operator, password: str) -> bool:
         """Sign the operator in. Return False if the password was changed in the meantime."""
-        (operator,) = tried.verified
         with self.dependencies.database.transaction() as connection:
-            self.dependencies.throttles.record_success(connection, tried.attempt, [str(operator.id)])
+            self.dependencies.throttles.record_success(connection, attempt)
             if not lock_unchanged_operator_password(connection, operator):
                 return False
             if needs_rehash(operator.password_hash):
@@ -122,6 +124,10 @@ class AuditLogViews:
 _POST = ("POST",)
 
 
+def _change_password(connection: Connection[Any], account: SignedInAccount, password: str) -> Operator | None:
+    return change_operator_password(connection, current_session().operator, password, account.session_hash)
+
+
 def create_people_blueprint(dependencies: Dependencies) -> Blueprint:
     blueprint = Blueprint("people", __name__)
     signing = SignInViews(dependencies)
@@ -132,7 +138,7 @@ def create_people_blueprint(dependencies: Dependencies) -> Blueprint:
         dependencies.database,
         dependencies.throttles,
         lambda: current_session().account,
-        set_operator_password,
+        _change_password,
         record_action,
     )
     add_route(blueprint, "/account", account.account)

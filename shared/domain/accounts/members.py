@@ -1,7 +1,11 @@
-"""The members of a merchant and their roles. At least one member who has joined is an owner."""
+"""The members of a merchant and their roles. At least one member who has joined is an owner.
+
+A member belongs to one merchant; somebody who works for several merchants has one account (users.py) with several
+memberships.
+"""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,8 +13,8 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.errors import UniqueViolation
 
-from shared.domain.accounts.passwords import hash_password
 from shared.domain.accounts.roles import Role
+from shared.domain.accounts.users import USER_COLUMNS, User
 from shared.platform.errors import RefusedError
 
 _MAX_MEMBERSHIPS = 20
@@ -46,18 +50,20 @@ class Member:
     merchant_name: str
     email: str
     role: Role
-    password_hash: str | None = field(repr=False)
-    """None while the invitation is open."""
     created_at: datetime
     joined_at: datetime | None
+    user: User | None
+    """None while the invitation is open."""
 
 
 MEMBER_COLUMNS = (
-    "m.id, m.merchant_id, merchants.name, m.email, m.role, m.password_hash, m.created_at, m.joined_at"
+    f"m.id, m.merchant_id, merchants.name, m.email, m.role, m.created_at, m.joined_at, {USER_COLUMNS}"
 )
-_COLUMNS = f"{MEMBER_COLUMNS} from members as m join merchants on merchants.id = m.merchant_id"
+_COLUMNS = f"""
+{MEMBER_COLUMNS} from members as m join merchants on merchants.id = m.merchant_id
+left join users as u on u.id = m.user_id"""
 _BY_EMAIL = f"""
-select {_COLUMNS} where m.email = %s and m.removed_at is null and m.joined_at is not null
+select {_COLUMNS} where u.email = %s and m.removed_at is null and m.joined_at is not null
 order by m.id limit {_MAX_MEMBERSHIPS}"""
 # The latest membership of each merchant, if it is over or has not begun.
 _INACTIVE = """
@@ -68,29 +74,16 @@ where removed_at is not null or joined_at is null
 order by id desc limit 20"""
 _LIST = f"select {_COLUMNS} where m.merchant_id = %s and m.removed_at is null order by m.id"
 _GET = f"select {_COLUMNS} where m.id = %s and m.removed_at is null"
-_ADD = """
-insert into members (merchant_id, email, role, password_hash, joined_at)
-values (%(merchant)s, %(email)s, %(role)s, %(hash)s, case when %(hash)s::text is null then null else mizan_now() end)
-returning id"""
+_INVITE = "insert into members (merchant_id, email, role) values (%s, %s, %s) returning id"
 _LOCK_MERCHANT = "select from merchants where id = %s for no key update"
 _OTHER_OWNERS = """
 select from members where merchant_id = %s and id <> %s and role = 'owner' and removed_at is null
   and joined_at is not null limit 1"""
 _SET_ROLE = "update members set role = %s where id = %s and removed_at is null"
 _REMOVE = "update members set removed_at = mizan_now() where id = %s and removed_at is null"
-# All hashes of one person share a salt, so that one hash verifies all.
-_FIND_SALT = """
-select password_hash from members where email = %s and removed_at is null and password_hash is not null
-order by id limit 1"""
-_EMAIL_OF = "select email from members where id = %s"
-_CHANGE = (
-    "update members set password_hash = %s where id = %s and removed_at is null and joined_at is not null"
-)
-_JOIN = """
-update members set password_hash = %s, joined_at = mizan_now()
-where id = %s and removed_at is null and joined_at is null"""
-_UNCHANGED = """
-select from members where id = %s and removed_at is null and password_hash = %s for update"""
+_LOCK_INVITED = """
+select from members where id = %s and removed_at is null and joined_at is null for no key update"""
+_JOIN = "update members set user_id = %s, joined_at = mizan_now() where id = %s"
 
 
 def check_email(text: str) -> str:
@@ -101,23 +94,12 @@ def check_email(text: str) -> str:
     return email
 
 
-def add_member(
-    connection: Connection[Any], merchant_id: UUID, email: str, role: Role, password: str | None
-) -> UUID:
-    """Add a member. Without a password they are invited, and cannot sign in until they choose one.
-
-    Raises InvalidEmailError and MemberExistsError.
-    """
+def invite_member(connection: Connection[Any], merchant_id: UUID, email: str, role: Role) -> UUID:
+    """Add a member who has not joined yet, and return its id. Raises InvalidEmailError and MemberExistsError."""
     email = check_email(email)
-    values = {
-        "merchant": merchant_id,
-        "email": email,
-        "role": role,
-        "hash": None if password is None else _hash(connection, email, password),
-    }
     try:
         with connection.transaction():
-            row = connection.execute(_ADD, values).fetchone()
+            row = connection.execute(_INVITE, (merchant_id, email, role)).fetchone()
     except UniqueViolation:
         raise MemberExistsError from None
     assert row is not None
@@ -125,7 +107,7 @@ def add_member(
 
 
 def find_members_by_email(cursor: Cursor[Any], email: str) -> list[Member]:
-    """Return the memberships with this address (as `check_email` returns it), without open invitations."""
+    """Return the memberships of the account with this address (as `check_email` returns it), oldest first."""
     return [member_from_row(row) for row in cursor.execute(_BY_EMAIL, (email,))]
 
 
@@ -164,31 +146,14 @@ def remove_member(connection: Connection[Any], member: Member) -> None:
     connection.execute(_REMOVE, (member.id,))
 
 
-def set_password(connection: Connection[Any], member_id: UUID, password: str) -> str:
-    """Set the password of a member who has joined. Return its hash."""
-    hashed = _hash_for(connection, member_id, password)
-    connection.execute(_CHANGE, (hashed, member_id))
-    return hashed
+def lock_open_invitation(connection: Connection[Any], member_id: UUID) -> bool:
+    """Lock an invited member. Return False if they have joined or were removed."""
+    return connection.execute(_LOCK_INVITED, (member_id,)).rowcount > 0
 
 
-def accept_invitation(connection: Connection[Any], member_id: UUID, password: str) -> bool:
-    """Set the password of an invited member, who joins. Return False if there is no open invitation."""
-    return connection.execute(_JOIN, (_hash_for(connection, member_id, password), member_id)).rowcount > 0
-
-
-def lock_unchanged_password(connection: Connection[Any], member: Member) -> bool:
-    """Lock the member, and return whether the password has not changed since it was verified."""
-    return connection.execute(_UNCHANGED, (member.id, member.password_hash)).rowcount > 0
-
-
-def _hash_for(connection: Connection[Any], member_id: UUID, password: str) -> str:
-    (email,) = connection.execute(_EMAIL_OF, (member_id,)).fetchone() or ("",)
-    return _hash(connection, email, password)
-
-
-def _hash(connection: Connection[Any], email: str, password: str) -> str:
-    row = connection.execute(_FIND_SALT, (email,)).fetchone()
-    return hash_password(password, like=row[0] if row else None)
+def set_joined(connection: Connection[Any], member_id: UUID, user: User) -> None:
+    """Make an invited member, whom `lock_open_invitation` has locked, a member with this account."""
+    connection.execute(_JOIN, (user.id, member_id))
 
 
 def lock_merchant(connection: Connection[Any], merchant_id: UUID) -> None:
@@ -205,5 +170,6 @@ def _check_other_owner(connection: Connection[Any], member: Member) -> None:
 
 def member_from_row(row: tuple[Any, ...]) -> Member:
     """Read a row of MEMBER_COLUMNS."""
-    member_id, merchant_id, merchant_name, email, role, hashed, created_at, joined_at = row
-    return Member(member_id, merchant_id, merchant_name, email, Role(role), hashed, created_at, joined_at)
+    member_id, merchant_id, merchant_name, email, role, created_at, joined_at, *account = row
+    user = None if account[0] is None else User(*account)
+    return Member(member_id, merchant_id, merchant_name, email, Role(role), created_at, joined_at, user)

@@ -3,7 +3,7 @@
 They belong to no merchant, and are created on the command line only.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ from psycopg.errors import UniqueViolation
 
 from shared.domain.accounts.members import check_email
 from shared.domain.accounts.passwords import hash_password
-from shared.domain.accounts.sessions import TOUCH_SQL, touch_values
+from shared.domain.accounts.sessions import TOUCH_SQL, end_other_sessions, touch_values
 from shared.platform.errors import RefusedError
 from shared.platform.tokens import hash_token
 
@@ -25,6 +25,7 @@ _REMOVED = "select id from operators where email = %s and removed_at is not null
 _ADD = "insert into operators (email, password_hash) values (%s, %s) returning id"
 _REMOVE = "update operators set removed_at = mizan_now() where id = %s and removed_at is null"
 _CHANGE = "update operators set password_hash = %s where id = %s and removed_at is null"
+_CHANGE_UNCHANGED = f"{_CHANGE} and password_hash = %s"
 _UNCHANGED = "select from operators where id = %s and removed_at is null and password_hash = %s for update"
 _FIND_SESSION = f"""{TOUCH_SQL}
 select {_COLUMNS} from sessions as found join operators as o on o.id = found.person_id and o.removed_at is null
@@ -99,6 +100,21 @@ def set_operator_password(connection: Connection[Any], operator_id: UUID, passwo
     hashed = hash_password(password)
     connection.execute(_CHANGE, (hashed, operator_id))
     return hashed
+
+
+def change_operator_password(
+    connection: Connection[Any], operator: Operator, password: str, kept: bytes
+) -> Operator | None:
+    """Replace the password, and end all sessions except `kept`.
+
+    Return None, and change nothing, if the password is no longer the one that was verified.
+    """
+    hashed = hash_password(password)
+    values = (hashed, operator.id, operator.password_hash)
+    if not connection.execute(_CHANGE_UNCHANGED, values).rowcount:
+        return None
+    end_other_sessions(connection, operator.id, kept)
+    return replace(operator, password_hash=hashed)
 
 
 def lock_unchanged_operator_password(connection: Connection[Any], operator: Operator) -> bool:

@@ -1,17 +1,15 @@
 """Passwords: stored as argon2id hashes, which take time and memory to compute, and verified with throttling."""
 
 import hashlib
-import hmac
-from base64 import b64decode
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from os import urandom
 from threading import BoundedSemaphore
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
-from argon2 import PasswordHasher, extract_parameters, profiles
+from argon2 import PasswordHasher, profiles
+from argon2.exceptions import VerifyMismatchError
 
 from shared.domain.accounts.throttles import CountedAttempt, GuessedAccount, SignInThrottle
 from shared.platform.database.pool import Database
@@ -27,37 +25,28 @@ class TooManyPasswordChecksError(Exception):
     """Too many passwords are being hashed at this moment; the same call may work in a second."""
 
 
-def hash_password(text: str, like: str | None = None) -> str:
-    """Hash a password, with the salt of the hash `like` if given: hashes of one salt are verified together.
-
-    Raises TooManyPasswordChecksError.
-    """
+def hash_password(text: str) -> str:
+    """Hash a password. Raises TooManyPasswordChecksError."""
     with _hashing_slot():
-        return _hasher.hash(_bytes(text), salt=_salt(like) if like else urandom(_PARAMETERS.salt_len))
+        return _hasher.hash(_bytes(text))
 
 
-def matching_hashes(hashes: Sequence[str], text: str) -> list[str]:
-    """Return the hashes of this password.
+def is_password(hashed: str | None, text: str) -> bool:
+    """Return whether the hash is of this password. Without a hash it is False, and takes as long as with one.
 
-    With one salt it takes as long for none and for several as for one, so the time does not tell how many there are.
     Raises TooManyPasswordChecksError.
     """
-    kinds = {hashed.rpartition("$")[0]: hashed for hashed in hashes}
-    tried = [_rehash(hashed, text) for hashed in kinds.values()]
-    if not tried:
+    if hashed is None:
         hash_password(text)
-    return [hashed for hashed in hashes if any(hmac.compare_digest(hashed, one) for one in tried)]
+        return False
+    with _hashing_slot(), suppress(VerifyMismatchError):
+        return _hasher.verify(hashed, _bytes(text))
+    return False
 
 
 def needs_rehash(hashed: str) -> bool:
     """Return whether the hash was made with weaker parameters than those in use now."""
     return _hasher.check_needs_rehash(hashed)
-
-
-def _rehash(hashed: str, text: str) -> str:
-    with _hashing_slot():
-        hasher = PasswordHasher.from_parameters(extract_parameters(hashed))
-        return hasher.hash(_bytes(text), salt=_salt(hashed))
 
 
 @contextmanager
@@ -71,11 +60,6 @@ def _hashing_slot() -> Iterator[None]:
         _queue_slots.release()
 
 
-def _salt(hashed: str) -> bytes:
-    text = hashed.split("$")[-2]
-    return b64decode(text + "=" * (-len(text) % 4))
-
-
 def _bytes(text: str) -> bytes:
     """Encode whatever a browser sent, lone surrogates too."""
     return text.encode("utf-8", "surrogatepass")
@@ -86,7 +70,7 @@ class HasPassword(Protocol):
     def id(self) -> UUID: ...
 
     @property
-    def password_hash(self) -> str | None: ...
+    def password_hash(self) -> str: ...
 
 
 P = TypeVar("P", bound=HasPassword)
@@ -100,26 +84,20 @@ class KnownBrowser:
     accounts: frozenset[str]
     """Their fingerprints."""
 
-    def knows(self, person: HasPassword) -> bool:
-        return account_fingerprint(person) in self.accounts
+    def knows(self, account: HasPassword) -> bool:
+        return account_fingerprint(account) in self.accounts
 
 
-def account_fingerprint(person: HasPassword) -> str:
+def account_fingerprint(account: HasPassword) -> str:
     """Return a fingerprint of the account and its password: with a new password it is another one."""
-    return hashlib.sha256(f"{person.id} {person.password_hash}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{account.id} {account.password_hash}".encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class PasswordVerification(Generic[P]):
     attempt: CountedAttempt
-    candidates: Sequence[P]
-    verified: Sequence[P]
-    """The candidates whose password it is."""
-
-    @property
-    def throttled(self) -> Sequence[P]:
-        """The candidates whose password was not looked at, because too many guesses have failed."""
-        return [person for person in self.candidates if str(person.id) not in self.attempt.allowed]
+    verified: P | None
+    """The account, if it was its password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,25 +105,22 @@ class PasswordVerifier:
     database: Database
     throttle: SignInThrottle
 
-    def count_attempt(self, accounts: Sequence[GuessedAccount], address: str) -> CountedAttempt:
+    def count_attempt(self, account: GuessedAccount, address: str) -> CountedAttempt:
         """Count an attempt. Raises SignInThrottledError if there were too many."""
         with self.database.transaction() as connection:
-            return self.throttle.count_attempt(connection, accounts, address)
+            return self.throttle.count_attempt(connection, account, address)
 
     def verify(
-        self, email: str, candidates: Sequence[P], address: str, browser: KnownBrowser, password: str
+        self, email: str, account: P | None, address: str, browser: KnownBrowser, password: str
     ) -> PasswordVerification[P]:
-        """Count an attempt for the candidates, and check the password against the hashes of those not throttled.
+        """Count an attempt for the account, and check the password.
 
-        Without a candidate, the attempt is counted for the email address, and it takes as long as with one. Raises
+        Without an account, the attempt is counted for the email address, and it takes as long as with one. Raises
         SignInThrottledError and TooManyPasswordChecksError.
         """
-        accounts = [
-            GuessedAccount(str(person.id), browser.id if browser.knows(person) else None)
-            for person in candidates
-        ]
-        attempt = self.count_attempt(accounts or [GuessedAccount(email)], address)
-        tried = [person for person in candidates if str(person.id) in attempt.allowed]
-        right = matching_hashes([person.password_hash or "" for person in tried], password)
-        verified = [person for person in tried if person.password_hash in right]
-        return PasswordVerification(attempt, candidates, verified)
+        guessed = GuessedAccount(email)
+        if account is not None:
+            guessed = GuessedAccount(str(account.id), browser.id if browser.knows(account) else None)
+        attempt = self.count_attempt(guessed, address)
+        is_right = is_password(account.password_hash if account else None, password)
+        return PasswordVerification(attempt, account if is_right else None)

@@ -51,7 +51,7 @@ with seen as (
 _FIND = f"""{TOUCH_SQL}
 select {MEMBER_COLUMNS}
 from sessions as found join members as m on m.id = found.person_id and m.removed_at is null
-join merchants on merchants.id = m.merchant_id
+join merchants on merchants.id = m.merchant_id join users as u on u.id = m.user_id
 where found.hash = %(hash)s and found.expires_at > mizan_now()"""
 _LIST = """
 select hash, created_at, last_seen_at, address, browser from sessions

@@ -1,7 +1,6 @@
 """Slows down who guesses passwords: by account and by address, whether or not there is such an account.
 
-An account is one member or operator, not an email address: an owner of another merchant can invite any address and
-choose a password for it.
+An account is that of a user or of an operator, for all memberships together.
 
 A try is counted before the password is looked at, so that many at one moment do not slip through. What is counted
 stands in the database only as a keyed hash.
@@ -9,7 +8,6 @@ stands in the database only as a keyed hash.
 
 import hashlib
 import hmac
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +66,7 @@ class GuessedAccount:
 @dataclass(frozen=True, slots=True)
 class CountedAttempt:
     address: str
-    accounts: Sequence[GuessedAccount]
-    allowed: frozenset[str]
-    """The ids of the accounts whose passwords may be looked at."""
+    account: GuessedAccount
     counted: frozenset[str]
     """The names of the counters that this attempt has increased."""
 
@@ -80,47 +76,34 @@ class SignInThrottle:
         self._key = key
 
     def count_attempt(
-        self, connection: Connection[Any], accounts: Sequence[GuessedAccount], address: str
+        self, connection: Connection[Any], account: GuessedAccount, address: str
     ) -> CountedAttempt:
-        """Count an attempt for the address, for each account and, if it knows the account, for the browser.
+        """Count an attempt for the address, for the account and, if it knows the account, for the browser.
 
         An account accepts so many guesses from all browsers together. A browser that knows the account has guesses of
-        its own instead: who guesses elsewhere does not lock out the owner. Raises SignInThrottledError if no account
-        accepts a guess; roll back then, so that nothing was counted.
+        its own instead: who guesses elsewhere does not lock out the owner. Raises SignInThrottledError if the account
+        accepts no guess; roll back then, so that nothing was counted.
         """
-        counted = {_address_counter(address)}
         if not self._count(connection, _address_counter(address), ADDRESS):
             raise SignInThrottledError(is_address=True)
-        allowed = set()
-        for account in accounts:
-            accepting = [
-                counter for counter in _counters(account) if self._count(connection, counter, ACCOUNT)
-            ]
-            counted.update(accepting)
-            if _counters(account)[-1] in accepting:
-                allowed.add(account.id)
-        if not allowed:
+        counters = _counters(account)
+        accepting = [counter for counter in counters if self._count(connection, counter, ACCOUNT)]
+        if counters[-1] not in accepting:
             raise SignInThrottledError
-        return CountedAttempt(address, accounts, frozenset(allowed), frozenset(counted))
+        return CountedAttempt(address, account, frozenset(accepting))
 
-    def record_success(
-        self, connection: Connection[Any], attempt: CountedAttempt, verified: Collection[str]
-    ) -> None:
-        """Forget the failures of the accounts whose password was right, and take back the attempt for the address.
+    def record_success(self, connection: Connection[Any], attempt: CountedAttempt) -> None:
+        """Forget the failures of the account, whose password was right, and take back the attempt for the address.
 
-        The other accounts of the attempt keep it as a failure: one's own password for an email address does not pay
-        for guessing that of another merchant's member with the same address. In a known browser the account's failures
-        elsewhere stay. Rows are locked in the same order as in `count_attempt`.
+        In a known browser the account's failures elsewhere stay. Rows are locked in the same order as in
+        `count_attempt`.
         """
         self._uncount(connection, _address_counter(attempt.address))
-        for account in attempt.accounts:
-            if account.id not in verified:
-                continue
-            *elsewhere, own = _counters(account)
-            for counter in elsewhere:
-                if counter in attempt.counted:
-                    self._uncount(connection, counter)
-            connection.execute(_RESET, (self._hash(own),))
+        *elsewhere, own = _counters(attempt.account)
+        for counter in elsewhere:
+            if counter in attempt.counted:
+                self._uncount(connection, counter)
+        connection.execute(_RESET, (self._hash(own),))
 
     def _count(self, connection: Connection[Any], counter: str, limit: ThrottleLimit) -> bool:
         """Count a failure. Return False, without counting it, if it is too early for another one."""

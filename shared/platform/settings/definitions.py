@@ -109,7 +109,7 @@ class CheckoutSettings:
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    """The server that sends invitations. Without one, their links are only shown."""
+    """The server that sends invitations. Without one, their links are shown to the owner who invites."""
 
     host: str
     port: int = 587

@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from services.dashboard.people.invitations import invite
 from services.scheduler.jobs.bulk_resends import BulkResends
+from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import create_merchant
 from tests.dashboard.browser.colleague import Colleague
@@ -43,16 +44,22 @@ def _before_signing_in(world: DashboardWorld, tab: Colleague, merchant_id: UUID)
     tab.button("Join").click()
     expect(tab.field("Password")).to_have_attribute("aria-invalid", "true")
     yield "invitation with an error"
+    email = world.make_member(Role.VIEWER)
+    with world.database.transaction() as connection:
+        _, token = invite(connection, merchant_id, email, Role.VIEWER)
+    tab.open(f"/invitations/{token}")
+    tab.reads("This address has an account")
+    yield "invitation of an account"
+    world.run("update users set email_verified_at = null where email = %s", email)
+    tab.open(f"/invitations/{token}")
+    tab.reads("So this link cannot be used.")
+    yield "invitation that needs an email"
     tab.open("/sign-in")
     tab.sees("Sign in")
     yield "sign-in"
     email = world.make_member(Role.OWNER, email=f"salma-{uuid4().hex[:8]}@example.ly")
     with world.database.transaction() as connection:
-        connection.execute(
-            "insert into members (merchant_id, email, role, password_hash, joined_at) "
-            "select %s, email, role, password_hash, joined_at from members where email = %s",
-            (merchant_id, email),
-        )
+        add_member(connection, merchant_id, email, Role.OWNER, PASSWORD)
     _try_password(tab, email, "wrong")
     tab.reads("Email or password is not right.")
     yield "sign-in with an error"

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from cryptography.fernet import Fernet
 
 from mizan.__main__ import main
-from shared.domain.accounts.members import add_member
+from shared.domain.accounts.members import invite_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import create_merchant
 from shared.platform.database.pool import Database
@@ -95,8 +95,8 @@ def test_each_kind_of_demo_data_is_found_alone(
 def test_members_and_merchants_with_demo_names_are_not_demo_data(database: Database) -> None:
     """Otherwise a merchant could stop production from starting by inviting the demo's email address."""
     with database.transaction() as connection:
-        add_member(connection, create_merchant(connection, "Tripoli Coffee"), OWNER, Role.VIEWER, None)
-        add_member(connection, create_merchant(connection, MERCHANT), "anna@example.ly", Role.OWNER, None)
+        invite_member(connection, create_merchant(connection, "Tripoli Coffee"), OWNER, Role.VIEWER)
+        invite_member(connection, create_merchant(connection, MERCHANT), "anna@example.ly", Role.OWNER)
     assert _found(database) is None
 
 

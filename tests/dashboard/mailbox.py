@@ -1,0 +1,52 @@
+"""A mail server in the process of the test, and what the dashboard sent through it."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+
+from aiosmtpd.controller import Controller
+
+from shared.platform.settings import DashboardSettings, MailSettings
+from stack.ports import find_free_ports
+from tests.dashboard.world import DashboardWorld
+
+_LINK = re.compile(r"http://[^/\s]+(/invitations/inv_\w+)")
+
+
+class Mailbox:
+    def __init__(self) -> None:
+        self.mails: list[EmailMessage] = []
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802  aiosmtpd's name
+        self.mails.append(message_from_bytes(envelope.content, _class=EmailMessage, policy=policy.default))
+        return "250 OK"
+
+    def link(self) -> str:
+        """Return the path of the invitation link in the last mail."""
+        return find_link(self.mails[-1].get_content())
+
+
+def find_link(text: str) -> str:
+    """Return the path of the first invitation link in a mail or on a page."""
+    return str(_LINK.findall(text)[0])
+
+
+@contextmanager
+def open_mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
+    """Let the dashboard, which is started later, send its mails to this mailbox."""
+    box = Mailbox()
+    port = find_free_ports(1)[0]
+    controller = Controller(box, hostname="127.0.0.1", port=port)
+    controller.start()
+    mail_through(world, port)
+    yield box
+    controller.stop()
+
+
+def mail_through(world: DashboardWorld, port: int) -> None:
+    mail = MailSettings("127.0.0.1", port, "mizan@example.ly", tls="none")
+    world.settings = replace(world.settings, dashboard=DashboardSettings(mail=mail))
