@@ -4,7 +4,11 @@ import json
 
 import pytest
 
-from shared.domain.accounts.operators import find_operator_by_email, find_operator_session
+from shared.domain.accounts.operators import (
+    change_operator_password,
+    find_operator_by_email,
+    find_operator_session,
+)
 from shared.domain.accounts.passwords import is_password
 from shared.domain.accounts.sessions import start_session
 from shared.platform.database.pool import Database
@@ -43,6 +47,20 @@ def test_removal_and_password_reset_end_existing_sessions(
         assert find_operator_session(cursor, token) is not None
         assert run("operator", command, *_ANNA).exit_code == 0
         assert find_operator_session(cursor, token) is None
+
+
+def test_password_reset_during_a_change_of_the_password_wins(run: Mizan, database: Database) -> None:
+    """Who has a session with the old password cannot replace the new one."""
+    run("operator", "create", *_ANNA)
+    with database.cursor() as cursor:
+        verified = find_operator_by_email(cursor, "anna@example.ly")
+    assert verified is not None
+    new = json.loads(run("operator", "reset-password", *_ANNA, "--json").stdout)["password"]
+    with database.transaction() as connection:
+        assert change_operator_password(connection, verified, "seven small boats at sea", kept=b"") is None
+        found = find_operator_by_email(connection.cursor(), "anna@example.ly")
+    assert found is not None
+    assert is_password(found.password_hash, new)
 
 
 def test_unknown_operator_cannot_be_removed(run: Mizan) -> None:
