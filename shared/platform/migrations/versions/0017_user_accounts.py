@@ -12,7 +12,7 @@ passwords that the previous version sets; a later revision removes them with the
 from alembic import op
 
 revision = "0017"
-down_revision = "0015"
+down_revision = "0016"
 
 # In one transaction, while nobody writes memberships: what the previous version wrote in between would be lost.
 _MOVE_PASSWORDS = """
