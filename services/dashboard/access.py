@@ -4,12 +4,14 @@ A route with <application> in its address gets the Application itself, if it bel
 is signed in. Whatever belongs to another merchant does not exist for them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 from uuid import UUID
 
 from flask import Flask, abort, g, request
+from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
 from shared.console import guard
@@ -22,8 +24,11 @@ from shared.domain.accounts.sessions import find_session
 from shared.domain.applications.errors import ApplicationNotFoundError
 from shared.domain.applications.registry import get_application
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
+from shared.domain.security_changes import SECURITY_ACTIONS
 from shared.platform.database.pool import Database
 from shared.platform.uuids import parse_uuid
+
+_NOTED = "noted_security_changes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +36,16 @@ class MemberSession:
     member: Member
     session_hash: bytes
     address: str
+    has_recent_password: bool
 
     def may(self, permission: Permission) -> bool:
         return permission in ROLE_PERMISSIONS[self.member.role]
 
     @property
     def account(self) -> SignedInAccount:
-        hashed = self.member.user.password_hash if self.member.user else ""
-        return SignedInAccount(self.member.id, self.member.email, hashed, self.session_hash, self.address)
+        user = self.member.user
+        assert user is not None, "they are signed in"
+        return SignedInAccount(self.member.id, self.member.email, user, self.session_hash, self.address)
 
     @property
     def actor(self) -> Actor:
@@ -59,7 +66,7 @@ def record_action(
 ) -> None:
     """Write an action of the member who is signed in to the audit log, in the transaction of the action itself."""
     session = current_session()
-    add_audit_entry(
+    entry_id = add_audit_entry(
         connection,
         session.actor,
         action,
@@ -67,15 +74,33 @@ def record_action(
         application_id=application_id,
         details=details,
     )
+    if action in SECURITY_ACTIONS:
+        note_security_change(entry_id)
 
 
-def install_guard(app: Flask, database: Database) -> None:
-    """Require that members are signed in and have the permission that the route states."""
+def note_security_change(entry_id: UUID) -> None:
+    """Remember that this request wrote a security change to the audit log. Owners are told if it is committed."""
+    g.setdefault(_NOTED, []).append(entry_id)
+
+
+def take_noted_changes() -> list[UUID]:
+    """Return the security changes of this request, committed or not, and forget them."""
+    noted: list[UUID] = g.pop(_NOTED, [])
+    return noted
+
+
+def install_guard(
+    app: Flask, database: Database, confirm_password: Callable[[MemberSession], ResponseReturnValue | None]
+) -> None:
+    """Require that members are signed in, have the permission that the route states, and entered their password
+    recently if it is sensitive."""
 
     def identify() -> MemberSession | None:
         with database.cursor() as cursor:
             found = find_session(cursor, session_token(), is_use=not is_background_poll())
-        return None if found is None else MemberSession(found.member, found.hash, client_address())
+        if found is None:
+            return None
+        return MemberSession(found.member, found.hash, client_address(), found.has_recent_password)
 
     def authorize(session: MemberSession, requirement: Enum) -> None:
         assert isinstance(requirement, Permission), f"{request.endpoint} does not state a permission"
@@ -84,7 +109,7 @@ def install_guard(app: Flask, database: Database) -> None:
         if not session.may(requirement):
             abort(403)
 
-    guard.install_guard(app, identify, authorize)
+    guard.install_guard(app, identify, authorize, confirm_password)
 
 
 def _resolve_application(database: Database, session: MemberSession) -> None:

@@ -13,6 +13,8 @@ from services.dashboard.dependencies import SERVICE, build_dependencies
 from services.dashboard.layout import register_layout
 from services.dashboard.overview.views import overview_blueprint
 from services.dashboard.payments.views import payments_blueprint
+from services.dashboard.people.change_mail import register_change_mails
+from services.dashboard.people.password_prompt import PasswordPrompt
 from services.dashboard.people.views import people_blueprint
 from shared.console import ui
 from shared.console.error_pages import make_error_page
@@ -60,8 +62,9 @@ def make_app(settings: Settings, database: Database) -> Flask:
         tagline=(_("Every payment weighed."), _("Every message accounted for.")),
         error_page=error_page,
     )
-    install_guard(app, database)
+    install_guard(app, database, PasswordPrompt(dependencies).confirm)
     register_layout(app, database)
+    register_change_mails(app, dependencies)
     for blueprint in (
         people_blueprint(dependencies),
         applications_blueprint(dependencies),

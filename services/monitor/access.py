@@ -36,7 +36,7 @@ class OperatorSession:
         return SignedInAccount(
             self.operator.id,
             self.operator.email,
-            self.operator.password_hash,
+            self.operator,
             self.session_hash,
             self.address,
         )

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from shared.console.cookies import clear_session_token, remember_known_account
+from shared.console.cookies import clear_session_token, known_browser, remember_known_account
 from shared.console.guard import SignedInAccount
 from shared.domain.accounts.password_rules import (
     MAX_LENGTH,
@@ -19,9 +19,14 @@ from shared.domain.accounts.password_rules import (
     PasswordNotAllowedError,
     check_password,
 )
-from shared.domain.accounts.passwords import HasPassword, PasswordVerifier, is_password
-from shared.domain.accounts.sessions import end_other_sessions, end_session, list_sessions
-from shared.domain.accounts.throttles import GuessedAccount, SignInThrottle, SignInThrottledError
+from shared.domain.accounts.passwords import HasPassword, PasswordVerifier
+from shared.domain.accounts.sessions import (
+    end_other_sessions,
+    end_session,
+    list_sessions,
+    record_password_entry,
+)
+from shared.domain.accounts.throttles import SignInThrottle, SignInThrottledError
 from shared.domain.audit_log import Action, AuditDetails
 from shared.platform.database.pool import Database
 
@@ -84,6 +89,7 @@ class AccountPages:
         with self.database.transaction() as connection:
             changed = self.set_password(connection, account, request.form["new_password"])
             if changed is not None:
+                record_password_entry(connection, account.session_hash)
                 self.record_action(connection, Action.PASSWORD_CHANGED)
         if changed is None:
             return self.account({"current_password": _("This is not your password.")}), _UNPROCESSABLE
@@ -110,17 +116,19 @@ class AccountPages:
         return redirect(url_for("people.account"), _SEE_OTHER)
 
     def _password_errors(self, account: SignedInAccount) -> dict[str, str]:
-        # By session: who uses a stolen one does not keep the owner from changing the password in another one.
-        guessed = GuessedAccount(f"{account.id}/session/{account.session_hash.hex()}")
+        current = request.form.get("current_password", "")[: 5 * MAX_LENGTH]
+        # The counters are those of the sign-in: nobody has more guesses by using several forms. They are counted by
+        # browser, so who uses a stolen session does not keep the owner from changing the password in another browser.
         try:
-            attempt = PasswordVerifier(self.database, self.throttles).count_attempt(guessed, account.address)
+            tried = PasswordVerifier(self.database, self.throttles).verify(
+                account.email, account.holder, account.address, known_browser(), current
+            )
         except SignInThrottledError:
             return {"current_password": _("Too many wrong passwords. Wait a minute and try again.")}
-        current = request.form.get("current_password", "")[: 5 * MAX_LENGTH]
-        if not is_password(account.password_hash, current):
+        if tried.verified is None:
             return {"current_password": _("This is not your password.")}
         with self.database.transaction() as connection:
-            self.throttles.record_success(connection, attempt)
+            self.throttles.record_success(connection, tried.attempt)
         try:
             check_password(request.form.get("new_password", ""), account.email)
         except PasswordNotAllowedError as refused:

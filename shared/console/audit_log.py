@@ -100,11 +100,17 @@ FAILURE_REASONS = {
 
 
 def render_audit_log(
-    entries: Sequence[AuditEntry], applications: Mapping[UUID, str], *, is_first_page: bool
+    entries: Sequence[AuditEntry],
+    applications: Mapping[UUID, str],
+    *,
+    is_first_page: bool,
+    show: str | None = None,
+    filtered_url: str | None = None,
 ) -> str:
     """Render one page, newest first. `entries` has more than PAGE_SIZE if there is another page, in any order.
 
-    `applications` maps ids to names.
+    `applications` maps ids to names. `show` is the filter in the query of the page if it shows only security changes,
+    and `filtered_url` the address of that page.
     """
     shown = sorted(entries, key=lambda entry: entry.id, reverse=True)[:PAGE_SIZE]
     has_older = len(entries) > PAGE_SIZE
@@ -116,6 +122,8 @@ def render_audit_log(
         failed=Action.SIGN_IN_FAILED,
         failure_reasons=FAILURE_REASONS,
         applications=applications,
-        newest_url=None if is_first_page else url_for("people.audit"),
-        older_url=url_for("people.audit", before=shown[-1].id) if has_older else None,
+        newest_url=None if is_first_page else url_for("people.audit", show=show),
+        older_url=url_for("people.audit", before=shown[-1].id, show=show) if has_older else None,
+        is_filtered=show is not None,
+        filtered_url=filtered_url,
     )

@@ -83,7 +83,8 @@ class AuditEntry:
 _RECORD = """
 insert into audit_log (merchant_id, application_id, member_id, operator_id, actor, address, action, details)
 select coalesce(%(merchant)s, (select merchant_id from applications where id = %(application)s)),
-       %(application)s, %(member)s, %(operator)s, %(actor)s, %(address)s, %(action)s, %(details)s"""
+       %(application)s, %(member)s, %(operator)s, %(actor)s, %(address)s, %(action)s, %(details)s
+returning id"""
 # Merchants do not see the address of an operator, nor the host of the command line.
 _LIST = """
 select id, at, application_id, actor, case when member_id is not null then address end, action, details
@@ -104,9 +105,12 @@ def add_audit_entry(
     merchant_id: UUID | None = None,
     application_id: UUID | None = None,
     details: AuditDetails | None = None,
-) -> None:
-    """Add an entry to the log of the merchant or of the application's merchant; without both, only operators see it."""
-    connection.execute(
+) -> UUID:
+    """Add an entry to the log of the merchant or of the application's merchant; without both, only operators see it.
+
+    Return its id.
+    """
+    row = connection.execute(
         _RECORD,
         {
             "merchant": merchant_id,
@@ -118,7 +122,9 @@ def add_audit_entry(
             "action": action,
             "details": Jsonb(dict(details or {})),
         },
-    )
+    ).fetchone()
+    assert row is not None
+    return UUID(str(row[0]))
 
 
 def list_entries(

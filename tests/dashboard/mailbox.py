@@ -1,11 +1,13 @@
 """A mail server in the process of the test, and what the dashboard sent through it."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from email import message_from_bytes, policy
 from email.message import EmailMessage
+from threading import Event
 from typing import Any
 
 from aiosmtpd.controller import Controller
@@ -20,14 +22,19 @@ _LINK = re.compile(r"http://[^/\s]+(/invitations/inv_\w+)")
 class Mailbox:
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
+        self.accepts = Event()
+        """Until it is set, a mail is not accepted."""
+        self.accepts.set()
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802  aiosmtpd's name
+        await asyncio.to_thread(self.accepts.wait, 30)
         self.mails.append(message_from_bytes(envelope.content, _class=EmailMessage, policy=policy.default))
         return "250 OK"
 
     def link(self) -> str:
-        """Return the path of the invitation link in the last mail."""
-        return find_link(self.mails[-1].get_content())
+        """Return the path of the invitation link in the last mail that has one."""
+        texts = (mail.get_content() for mail in reversed(self.mails))
+        return find_link(next(text for text in texts if _LINK.search(text)))
 
 
 def find_link(text: str) -> str:
@@ -48,5 +55,6 @@ def open_mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
 
 
 def mail_through(world: DashboardWorld, port: int) -> None:
+    """Configure a mail server at this port of this machine."""
     mail = MailSettings("127.0.0.1", port, "mizan@example.ly", tls="none")
     world.settings = replace(world.settings, dashboard=DashboardSettings(mail=mail))

@@ -227,7 +227,7 @@ def test_refused_password_is_explained_in_arabic(pages: DashboardWorld) -> None:
 
 
 def test_a_member_of_two_merchants_chooses_one(pages: DashboardWorld) -> None:
-    """Each merchant has its own member. The password decides which of them can be chosen."""
+    """The account of the email address has a membership in each."""
     second = pages.make_merchant("Benghazi Books")
     email = pages.make_member(Role.OWNER)
     pages.make_member(Role.VIEWER, second, email)

@@ -15,7 +15,7 @@ from services.dashboard.applications.labels import FORM_EXPIRED, refusal_text, t
 from services.dashboard.applications.queries import list_method_availability, set_methods
 from services.dashboard.applications.webhook_views import WebhookPages
 from services.dashboard.dependencies import Dependencies
-from shared.console.guard import add_route
+from shared.console.guard import add_route, add_sensitive_route
 from shared.console.payment_labels import METHODS
 from shared.domain.accounts.roles import Permission
 from shared.domain.applications.errors import ApplicationExistsError, InvalidNameError, NoMethodsError
@@ -224,23 +224,23 @@ def applications_blueprint(dependencies: Dependencies) -> Blueprint:
     pages = ApplicationPages(dependencies)
     add_route(blueprint, "/", pages.listing, Permission.READ)
     add_route(blueprint, "/applications/new", pages.new, Permission.APPLICATIONS)
-    add_route(blueprint, "/applications/new", pages.create, Permission.APPLICATIONS, _POST)
+    add_sensitive_route(blueprint, "/applications/new", pages.create, Permission.APPLICATIONS)
     settings = SettingsPages(dependencies)
     add_route(blueprint, f"{_HERE}/settings", settings.settings, Permission.READ)
     add_route(blueprint, f"{_HERE}/settings/name", settings.rename, Permission.APPLICATIONS, _POST)
     add_route(blueprint, f"{_HERE}/settings/methods", settings.choose_methods, Permission.APPLICATIONS, _POST)
     provider, provider_rule = ProviderPages(dependencies), f"{_HERE}/settings/providers/<method>"
     add_route(blueprint, provider_rule, provider.provider, Permission.APPLICATIONS)
-    add_route(blueprint, provider_rule, provider.set_provider, Permission.APPLICATIONS, _POST)
+    add_sensitive_route(blueprint, provider_rule, provider.set_provider, Permission.APPLICATIONS)
     credentials, credentials_rule = CredentialPages(dependencies), f"{_HERE}/credentials"
     revoke_rule = f"{credentials_rule}/<uuid:credential>/revoke"
     add_route(blueprint, credentials_rule, credentials.credentials, Permission.READ)
-    add_route(blueprint, f"{credentials_rule}/<kind>", credentials.issue, Permission.CREDENTIALS, _POST)
-    add_route(blueprint, revoke_rule, credentials.revoke, Permission.CREDENTIALS, _POST)
+    add_sensitive_route(blueprint, f"{credentials_rule}/<kind>", credentials.issue, Permission.CREDENTIALS)
+    add_sensitive_route(blueprint, revoke_rule, credentials.revoke, Permission.CREDENTIALS)
     webhook = WebhookPages(dependencies)
     add_route(blueprint, f"{_HERE}/webhook", webhook.webhook, Permission.READ)
-    add_route(blueprint, f"{_HERE}/webhook/url", webhook.set_url, Permission.WEBHOOK, _POST)
-    add_route(blueprint, f"{_HERE}/webhook/url/remove", webhook.remove_url, Permission.WEBHOOK, _POST)
-    add_route(blueprint, f"{_HERE}/webhook/secret", webhook.roll_secret, Permission.WEBHOOK, _POST)
+    add_sensitive_route(blueprint, f"{_HERE}/webhook/url", webhook.set_url, Permission.WEBHOOK)
+    add_sensitive_route(blueprint, f"{_HERE}/webhook/url/remove", webhook.remove_url, Permission.WEBHOOK)
+    add_sensitive_route(blueprint, f"{_HERE}/webhook/secret", webhook.roll_secret, Permission.WEBHOOK)
     add_route(blueprint, f"{_HERE}/webhook/test", webhook.send_test, Permission.WEBHOOK, _POST)
     return blueprint

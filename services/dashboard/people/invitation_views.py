@@ -12,6 +12,7 @@ from flask_babel import gettext as _
 from psycopg import Connection
 from werkzeug.exceptions import Gone
 
+from services.dashboard.access import note_security_change
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitations import (
     Invitation,
@@ -119,4 +120,4 @@ def _enter(connection: Connection[Any], member: Member) -> None:
 
 def _record(connection: Connection[Any], action: Action, member: Member) -> None:
     actor = Actor(member.email, member.id, client_address())
-    add_audit_entry(connection, actor, action, merchant_id=member.merchant_id)
+    note_security_change(add_audit_entry(connection, actor, action, merchant_id=member.merchant_id))

@@ -40,6 +40,7 @@ from shared.domain.accounts.sessions import end_session, start_session
 from shared.domain.accounts.throttles import CountedAttempt, SignInThrottledError
 from shared.domain.accounts.users import User, lock_unchanged_password, rehash_password
 from shared.domain.audit_log import Action, Actor, add_audit_entry
+from shared.domain.security_changes import begin_to_notice_changes
 
 _SEE_OTHER = 303
 _CHOICE = "choice"
@@ -162,6 +163,7 @@ def start_member_session(connection: Connection[Any], member: Member) -> None:
     token = start_session(connection, member.id, client_address(), request.headers.get("User-Agent", ""))
     actor = Actor(member.email, member.id, client_address())
     add_audit_entry(connection, actor, Action.SIGNED_IN, merchant_id=member.merchant_id)
+    begin_to_notice_changes(connection, member.id)
     remember_known_account(_user(member))
     set_session_token(token)
 

@@ -12,7 +12,6 @@ from flask_babel import lazy_gettext
 from services.dashboard.access import current_session, record_action
 from services.dashboard.applications.labels import CREDENTIAL_KINDS
 from services.dashboard.dependencies import Dependencies
-from services.dashboard.people.invitation_mail import MailFailedError, send_invitation
 from services.dashboard.people.invitations import (
     AlreadyJoinedError,
     TooManyInvitationsError,
@@ -21,6 +20,7 @@ from services.dashboard.people.invitations import (
     mark_shown,
     reissue_invitation,
 )
+from services.dashboard.people.mail import MailFailedError, send_invitation
 from shared.domain.accounts.members import (
     InvalidEmailError,
     LastOwnerError,
@@ -120,7 +120,9 @@ class TeamPages:
                 removed = get_member(connection, current_session().member.merchant_id, person)
                 remove_member(connection, removed)
                 kept = list_credentials_of_former_members(connection, removed.merchant_id)
-                record_action(connection, Action.MEMBER_REMOVED, details={"email": removed.email})
+                record_action(
+                    connection, Action.MEMBER_REMOVED, details={"email": removed.email, "role": removed.role}
+                )
         except MemberNotFoundError:
             flash(_("This member was already removed."), "info")
         except RefusedError as refused:

@@ -1,45 +1,24 @@
-"""The account and audit log pages, and all routes of the dashboard for people."""
+"""The account page, and all routes of the dashboard for people."""
 
-from dataclasses import dataclass
 from typing import Any
 
-from flask import Blueprint, request
-from flask.typing import ResponseReturnValue
+from flask import Blueprint
 from psycopg import Connection
 
-from services.dashboard.access import current_session, record_action
+from services.dashboard.access import current_session, note_security_change, record_action
 from services.dashboard.dependencies import Dependencies
+from services.dashboard.people.audit_views import AuditPages
 from services.dashboard.people.invitation_views import InvitationPages
 from services.dashboard.people.sign_in_views import SignInPages
 from services.dashboard.people.team_views import TeamPages
 from shared.console.account import AccountPages
-from shared.console.audit_log import PAGE_SIZE, render_audit_log
-from shared.console.guard import Access, SignedInAccount, add_route
-from shared.domain.accounts.failed_sign_ins import list_failed_sign_ins
+from shared.console.guard import Access, SignedInAccount, add_route, add_sensitive_route
 from shared.domain.accounts.members import find_members_by_email
 from shared.domain.accounts.roles import Permission
 from shared.domain.accounts.users import User, change_password
-from shared.domain.applications.registry import list_merchant_applications
-from shared.domain.audit_log import Action, Actor, add_audit_entry, list_entries
-from shared.platform.uuids import parse_uuid
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 
 _POST = ("POST",)
-
-
-@dataclass(frozen=True, slots=True)
-class AuditPages:
-    dependencies: Dependencies
-
-    def audit(self) -> ResponseReturnValue:
-        merchant = current_session().member.merchant_id
-        before = parse_uuid(request.args.get("before", ""))
-        with self.dependencies.database.transaction() as connection:
-            entries = list_entries(connection, merchant, before=before, limit=PAGE_SIZE + 1)
-            if current_session().may(Permission.TEAM):
-                entries += list_failed_sign_ins(connection, merchant, before=before, limit=PAGE_SIZE + 1)
-            applications = list_merchant_applications(connection, merchant)
-        names = {application.id: application.name for application in applications}
-        return render_audit_log(entries, names, is_first_page=before is None)
 
 
 def _change_password(connection: Connection[Any], account: SignedInAccount, password: str) -> User | None:
@@ -51,7 +30,11 @@ def _change_password(connection: Connection[Any], account: SignedInAccount, pass
         for other in find_members_by_email(connection.cursor(), member.email):
             if other.id != member.id:
                 actor = Actor(other.email, other.id, account.address)
-                add_audit_entry(connection, actor, Action.PASSWORD_CHANGED, merchant_id=other.merchant_id)
+                merchant_id = other.merchant_id
+                entry_id = add_audit_entry(
+                    connection, actor, Action.PASSWORD_CHANGED, merchant_id=merchant_id
+                )
+                note_security_change(entry_id)
     return changed
 
 
@@ -77,10 +60,12 @@ def people_blueprint(dependencies: Dependencies) -> Blueprint:
     add_route(blueprint, "/account/sessions", account.end_session, Permission.READ, _POST)
     team = TeamPages(dependencies)
     add_route(blueprint, "/team", team.team, Permission.READ)
-    add_route(blueprint, "/team/invite", team.invite, Permission.TEAM, _POST)
-    add_route(blueprint, "/team/<uuid:person>/invite", team.invite_again, Permission.TEAM, _POST)
-    add_route(blueprint, "/team/<uuid:person>/role", team.change_role, Permission.TEAM, _POST)
-    add_route(blueprint, "/team/<uuid:person>/remove", team.remove, Permission.TEAM, _POST)
-    add_route(blueprint, "/team/credentials", team.revoke_credentials, Permission.TEAM, _POST)
-    add_route(blueprint, "/audit", AuditPages(dependencies).audit, Permission.READ)
+    add_sensitive_route(blueprint, "/team/invite", team.invite, Permission.TEAM)
+    add_sensitive_route(blueprint, "/team/<uuid:person>/invite", team.invite_again, Permission.TEAM)
+    add_sensitive_route(blueprint, "/team/<uuid:person>/role", team.change_role, Permission.TEAM)
+    add_sensitive_route(blueprint, "/team/<uuid:person>/remove", team.remove, Permission.TEAM)
+    add_sensitive_route(blueprint, "/team/credentials", team.revoke_credentials, Permission.TEAM)
+    audit = AuditPages(dependencies)
+    add_route(blueprint, "/audit", audit.audit, Permission.READ)
+    add_route(blueprint, "/audit/seen", audit.changes_seen, Permission.TEAM, _POST)
     return blueprint

@@ -16,6 +16,8 @@ IDLE_TIMEOUT_S = 12 * 3600
 """A session ends after this time without a request,"""
 MAX_AGE_S = 7 * 24 * 3600
 """and at the latest after this time."""
+RECENT_PASSWORD_S = 600
+"""For so long after the password was entered, sensitive changes do not ask for it again."""
 _MAX_BROWSER_LENGTH = 300
 NO_SESSION = b""
 """The hash of no session."""
@@ -25,6 +27,8 @@ NO_SESSION = b""
 class MemberSession:
     hash: bytes
     member: Member
+    has_recent_password: bool
+    """Whether the password was entered in this session within RECENT_PASSWORD_S."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +41,8 @@ class ActiveSession:
 
 
 _INSERT = """
-insert into sessions (hash, person_id, expires_at, address, browser)
-values (%s, %s, mizan_now() + make_interval(secs => %s), %s, %s)"""
+insert into sessions (hash, person_id, expires_at, address, browser, password_at)
+values (%s, %s, mizan_now() + make_interval(secs => %s), %s, %s, mizan_now())"""
 # Written at most once a minute, and only if the session was not ended while this statement waited for the row.
 TOUCH_SQL = """
 with seen as (
@@ -49,7 +53,7 @@ with seen as (
       and %(is_use)s
 )"""
 _FIND = f"""{TOUCH_SQL}
-select {MEMBER_COLUMNS}
+select coalesce(found.password_at > mizan_now() - make_interval(secs => %(recent)s), false), {MEMBER_COLUMNS}
 from sessions as found join members as m on m.id = found.person_id and m.removed_at is null
 join merchants on merchants.id = m.merchant_id join users as u on u.id = m.user_id
 where found.hash = %(hash)s and found.expires_at > mizan_now()"""
@@ -57,12 +61,13 @@ _LIST = """
 select hash, created_at, last_seen_at, address, browser from sessions
 where person_id = %s and expires_at > mizan_now() order by last_seen_at desc, hash limit 100"""
 _END = "update sessions set expires_at = mizan_now() where person_id = %s and hash = %s and expires_at > mizan_now()"
+_CONFIRM = "update sessions set password_at = mizan_now() where hash = %s and expires_at > mizan_now()"
 _END_OTHERS = """
 update sessions set expires_at = mizan_now() where person_id = %s and hash <> %s and expires_at > mizan_now()"""
 
 
 def start_session(connection: Connection[Any], person_id: UUID, address: str, browser: str) -> str:
-    """Start a session. Return the token for the browser."""
+    """Start a session, after the password was entered. Return the token for the browser."""
     token = secrets.token_urlsafe(32)
     values = (hash_token(token), person_id, IDLE_TIMEOUT_S, address, browser[:_MAX_BROWSER_LENGTH])
     connection.execute(_INSERT, values)
@@ -74,8 +79,14 @@ def find_session(cursor: Cursor[Any], token: str, *, is_use: bool = True) -> Mem
 
     Background requests pass `is_use=False`: they do not extend the session.
     """
-    row = cursor.execute(_FIND, touch_values(token, is_use=is_use)).fetchone() if token else None
-    return None if row is None else MemberSession(hash_token(token), member_from_row(row))
+    values = {**touch_values(token, is_use=is_use), "recent": RECENT_PASSWORD_S}
+    row = cursor.execute(_FIND, values).fetchone() if token else None
+    return None if row is None else MemberSession(hash_token(token), member_from_row(row[1:]), row[0])
+
+
+def record_password_entry(connection: Connection[Any], hashed: bytes) -> None:
+    """Record that the password was entered now in this session. Call it only after it was right."""
+    connection.execute(_CONFIRM, (hashed,))
 
 
 def touch_values(token: str, *, is_use: bool) -> dict[str, object]:

@@ -10,6 +10,7 @@ from services.scheduler.jobs.bulk_resends import BulkResends
 from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import create_merchant
+from shared.domain.audit_log import Action, Actor, add_audit_entry
 from tests.dashboard.browser.colleague import Colleague
 from tests.dashboard.busy_shop import BusyShop, open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
@@ -30,6 +31,7 @@ def every_page(world: DashboardWorld, tab: Colleague) -> Iterator[str]:
     yield from _of_deliveries(world, tab, shop)
     yield from _of_webhook_and_credentials(tab, shop)
     yield from _of_settings(tab, shop)
+    yield from _of_security_changes(world, tab, shop)
     yield from _of_people(world, tab, shop)
     yield from _error_pages(world, tab, merchant_id)
 
@@ -48,11 +50,15 @@ def _before_signing_in(world: DashboardWorld, tab: Colleague, merchant_id: UUID)
     with world.database.transaction() as connection:
         _, token = invite(connection, merchant_id, email, Role.VIEWER)
     tab.open(f"/invitations/{token}")
-    tab.reads("This address has an account")
+    tab.sees("Join the team")
+    expect(tab.field("Password")).to_have_attribute("autocomplete", "current-password")
     yield "invitation of an account"
     world.run("update users set email_verified_at = null where email = %s", email)
     tab.open(f"/invitations/{token}")
-    tab.reads("So this link cannot be used.")
+    tab.reads(
+        "This address already has an account, but nobody has confirmed that the address is theirs. So this link cannot "
+        "be used. Ask for an invitation by email, or ask the operators of Mizan."
+    )
     yield "invitation that needs an email"
     tab.open("/sign-in")
     tab.sees("Sign in")
@@ -202,6 +208,33 @@ def _enter_account(tab: Colleague, text: str) -> None:
     for name in ("Plutu API key", "Plutu access token", "Plutu secret key"):
         tab.field(name).fill(text)
     tab.button("Use this Plutu account").click()
+
+
+def _of_security_changes(world: DashboardWorld, tab: Colleague, shop: BusyShop) -> Iterator[str]:
+    world.run("update sessions set password_at = null")
+    tab.open(shop.path("webhook"))
+    tab.field("URL").fill("https://shop.example.ly/other")
+    tab.button("Save URL").click()
+    tab.sees("Enter your password to continue")
+    yield "password prompt"
+    tab.field("Password").fill("wrong")
+    tab.button("Continue").click()
+    expect(tab.field("Password")).to_have_attribute("aria-invalid", "true")
+    yield "password prompt with an error"
+    tab.field("Password").fill(PASSWORD)
+    tab.button("Continue").click()
+    tab.reads("The webhook URL was saved. New deliveries go there.")
+    with world.database.transaction() as connection:
+        actor = Actor("cli operator mona (uid 1000)")
+        add_audit_entry(connection, actor, Action.WEBHOOK_URL_SET, application_id=shop.application_id)
+    tab.open(shop.path())
+    expect(tab.button("Mark as seen")).to_be_visible()
+    yield "overview with a notice of security changes"
+    tab.link("See them in the audit log").click()
+    tab.reads("Only security changes are shown.")
+    yield "security changes"
+    tab.button("Mark as seen").click()
+    expect(tab.button("Mark as seen")).to_have_count(0)
 
 
 def _of_people(world: DashboardWorld, tab: Colleague, shop: BusyShop) -> Iterator[str]:
