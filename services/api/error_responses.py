@@ -1,6 +1,7 @@
 """The error responses of §7: 401 for credentials, 422 for an invalid request, 429 for too many requests.
 
-403 and 404 are raised by `payment_intents`, 413 by Werkzeug; shared.platform.web.errors answers those, 500 and 503.
+403 and 404 are raised by `payment_intents`, 408 by `slow_clients`, 413 by Werkzeug. `shared.platform.web.errors`
+answers those, 500 and 503.
 """
 
 from flask import Flask

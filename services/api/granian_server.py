@@ -16,11 +16,16 @@ from typing import Any
 from flask import Flask
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 
+from services.api.slow_clients import BodyLimit, watch_connections
 from shared.platform.metrics import clear_metrics_dir, require_shared_directory
 from shared.platform.process import listen
+from shared.platform.web.app import REQUEST_LIMIT_S
 
 _STOP_SECONDS = 30
+_MAX_CONNECTIONS = 512
+"""Of each worker. Others wait in the kernel."""
 _CHECK_PARENT_EVERY_S = 1.0
 
 # granian's own log goes through our logging.
@@ -57,16 +62,19 @@ def serve(
         websockets=False,
         workers=workers,
         blocking_threads=threads,
+        backpressure=_MAX_CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=round(1000 * REQUEST_LIMIT_S)),
         respawn_failed_workers=True,
         workers_kill_timeout=_STOP_SECONDS,
         log_dictconfig=_LOGGING,
     )
-    server.serve(target_loader=partial(_load, make_app, os.getpid()), wrap_loader=False)
+    server.serve(target_loader=partial(_load, make_app, threads, port, os.getpid()), wrap_loader=False)
 
 
-def _load(make_app: Callable[[], Flask], parent: int) -> Flask:
+def _load(make_app: Callable[[], Flask], threads: int, port: int, parent: int) -> BodyLimit:
     threading.Thread(target=_stop_when_orphaned, args=(parent,), name="parent-watch", daemon=True).start()
-    return make_app()
+    threading.Thread(target=watch_connections, args=(port,), name="connection-watch", daemon=True).start()
+    return BodyLimit(make_app(), threads)
 
 
 def _stop_when_orphaned(parent: int) -> None:

@@ -29,6 +29,7 @@ _STATUS_BY_NAME = {
     "Forbidden": "403",
     "NotFound": "404",
     "MethodNotAllowed": "405",
+    "BodyTooLate": "408",
     "BodyTooLarge": "413",
     "Invalid": "422",
     "TooManyRequests": "429",
@@ -134,7 +135,7 @@ def _create(public_urls: PublicUrls) -> dict[str, Any]:
                 "This `merchant_reference` already has an intent. It is returned unchanged, whatever its status.",
                 IntentStatus.SUCCEEDED,
             ),
-            **_error_responses("Unauthorized", "BodyTooLarge", "Invalid"),
+            **_error_responses("Unauthorized", "BodyTooLate", "BodyTooLarge", "Invalid"),
             **responses.failures("Send it again: its reference prevents a second intent."),
         },
     }

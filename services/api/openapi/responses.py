@@ -8,7 +8,7 @@ from msgspec import Meta
 from services.api.openapi import examples
 from services.api.representation import Envelope
 from shared.domain.intents.states import IntentStatus
-from shared.platform.web.app import MAX_BODY_BYTES
+from shared.platform.web.app import MAX_BODY_BYTES, REQUEST_LIMIT_S
 
 JSON = "application/json"
 SCHEMAS = "#/components/schemas/"
@@ -88,6 +88,10 @@ def error_responses() -> dict[str, Any]:
             "The address exists, but not with this method.",
             "Method Not Allowed",
             "Allow",
+        ),
+        "BodyTooLate": _error(
+            f"The body took longer than {REQUEST_LIMIT_S:.0f} seconds to arrive. The create can be sent again.",
+            "The request's body did not arrive in time.",
         ),
         "BodyTooLarge": _error(
             f"The body has more than {MAX_BODY_BYTES // 1024} KiB.",

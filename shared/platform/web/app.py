@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
 MAX_BODY_BYTES = 64 * 1024
+REQUEST_LIMIT_S = 10.0
+"""How long a request may take to arrive: its headers, and its body."""
 
 
 class LimitedRequest(Request):

@@ -17,9 +17,8 @@ from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
-from shared.platform.web.app import MAX_BODY_BYTES
+from shared.platform.web.app import MAX_BODY_BYTES, REQUEST_LIMIT_S
 
-REQUEST_LIMIT_S = 10.0
 CLIENT_TIMEOUT_S = 60.0
 MAX_HEADER_BYTES = 32 * 1024
 _BUFFER_BYTES = 4 * (MAX_HEADER_BYTES + MAX_BODY_BYTES)  # the kernel counts its own overhead, too
