@@ -117,6 +117,7 @@ def test_addresses_of_one_network_are_throttled_together(world: DashboardWorld, 
 
 
 def test_concurrent_sign_ins_do_not_deadlock(world: DashboardWorld) -> None:
+    """None is refused, and none is left as a failure: not of the account, nor of the browser or the address."""
     throttles = SignInThrottle(b"key")
 
     def sign_in(number: int) -> None:
@@ -128,6 +129,10 @@ def test_concurrent_sign_ins_do_not_deadlock(world: DashboardWorld) -> None:
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(sign_in, range(100)))
+    assert world.rows("select failures from login_throttles where failures <> 0") == []
+    with world.database.transaction() as connection:  # a single failure counts as the first one
+        throttles.count_attempt(connection, GuessedAccount("one"), "192.0.2.7")
+    assert world.rows("select failures from login_throttles where failures <> 0") == [(1,), (1,)]
 
 
 def test_ended_session_is_not_revived_by_a_concurrent_request(world: DashboardWorld, clock: Clock) -> None:

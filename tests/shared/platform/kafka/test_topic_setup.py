@@ -14,7 +14,7 @@ from shared.platform.kafka.admin import LATEST
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import TopicsDifferError, ensure_topics
-from shared.platform.settings import KafkaSettings
+from shared.platform.settings import KafkaSettings, SettingsError, read_settings
 from stack.ports import find_free_ports
 from tests.waiting import eventually
 
@@ -87,9 +87,19 @@ def test_min_insync_replicas_is_a_majority_of_the_brokers(brokers: int, in_sync:
     assert WORK.config(brokers)["min.insync.replicas"] == in_sync
 
 
-def test_retention_of_delay_topics_is_at_least_seven_days() -> None:
-    """Twelve hours of delay plus a long outage must fit into it."""
-    assert all(topic.retention >= timedelta(days=7) for topic in WEBHOOKS_DELAY)
+@pytest.mark.parametrize("topic", WEBHOOKS_DELAY, ids=lambda topic: topic.name)
+def test_kafka_keeps_a_delayed_record_longer_than_any_delay_and_an_outage(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings refuse a delay that leaves less than three days until Kafka deletes the record."""
+    monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1/mizan")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "127.0.0.1:9092")
+    kept_ms = int(topic.config(1)["retention.ms"])
+    too_long_s = kept_ms / 1000 - timedelta(days=3).total_seconds()
+    delays = [1.0] * (len(WEBHOOKS_DELAY) - 1)
+    monkeypatch.setenv("WEBHOOK_RETRY_DELAYS", ",".join(map(str, [*delays, too_long_s])))
+    with pytest.raises(SettingsError, match="WEBHOOK_RETRY_DELAYS"):
+        read_settings()
 
 
 def test_broker_lost_while_topics_are_checked_raises_kafka_unavailable(
