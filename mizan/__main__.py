@@ -17,6 +17,7 @@ from mizan.output import CommandGroup
 from mizan.reconciliation import audit_command
 from mizan.topics import topics_command
 from mizan.user import user_group
+from shared import VERSION
 from shared.platform.migrations.runner import migrate
 
 
@@ -28,6 +29,7 @@ def migrate_command() -> None:
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, message="mizan %(version)s")
 def main() -> None:
     """Operate Mizan. It finds the database and Kafka through DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS, or through the
     stack.json of a running `make run`: in STACK_DIR or, without it, in .run here or beside the code."""

@@ -22,6 +22,7 @@ from services.api.app import BASE_PATH, make_app
 from services.api.fields import ReturnUrl
 from services.api.openapi.document import make_document
 from services.api.openapi.examples import WEBHOOK_SECRET, encode_body
+from shared import VERSION
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.settings import PublicUrls, Settings
@@ -44,6 +45,7 @@ def document() -> Document:
 
 def test_document_is_valid_openapi_3_1(document: Document) -> None:
     assert document["openapi"].startswith("3.1.")
+    assert document["info"]["version"] == VERSION
     schemathesis.openapi.from_dict(document).validate()
     for schema in document["components"]["schemas"].values():
         jsonschema_rs.meta.validate({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})

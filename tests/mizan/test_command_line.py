@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -54,6 +55,16 @@ def test_stack_is_looked_for_here_and_beside_the_code(
         (directory / ".run" / "stack.json").write_text("{}")
         assert find_stack_file() == directory / ".run" / "stack.json"
     assert "No running stack" not in run("app", "list", **nothing).stderr
+
+
+def test_version_is_that_of_the_newest_release(run: Mizan, repository_root: Path) -> None:
+    """Each release in the changelog has its date."""
+    changelog = (repository_root / "CHANGELOG.md").read_text()
+    headings = [line for line in changelog.splitlines() if line.startswith("## ") and line != "## Unreleased"]
+    releases = [re.fullmatch(r"## (\d+\.\d+\.\d+) \(\d{4}-\d\d-\d\d\)", line) for line in headings]
+    assert all(releases), headings
+    assert releases[0] is not None
+    assert run("--version").stdout == f"mizan {releases[0][1]}\n"
 
 
 def test_help_texts_are_not_cut_off(run: Mizan) -> None:

@@ -11,6 +11,7 @@ from marshmallow import fields, validate
 from services.api.create_schema import CreateSchema, CustomerSchema
 from services.api.fields import Metadata, MinorUnits, Moment, ReturnUrl, Text
 from services.api.openapi import examples, responses, webhooks
+from shared import VERSION
 from shared.domain.intents.states import IntentStatus
 from shared.platform.settings import PublicUrls
 
@@ -40,7 +41,7 @@ def make_document(public_urls: PublicUrls, base_path: str) -> Document:
     plugin = MarshmallowPlugin()
     spec = APISpec(
         title="Mizan API",
-        version="1.0.0",
+        version=VERSION,
         openapi_version="3.1.0",
         plugins=[plugin],
         info={
