@@ -109,7 +109,8 @@ def test_page_is_limited_in_bytes(dead_letter_topic: DeadLetterTopic) -> None:
 def test_reading_creates_no_consumer_group(dead_letter_topic: DeadLetterTopic) -> None:
     dead_letter_topic.add_many(3)
     assert offsets(dead_letter_topic) == [2, 1, 0]
-    groups = clients.admin(dead_letter_topic.kafka, "test").list_consumer_groups().result(30)
+    admin = clients.admin(dead_letter_topic.kafka, "test")  # it must live until it has answered
+    groups = admin.list_consumer_groups().result(30)
     names = [group.group_id for group in groups.valid]
     assert not [name for name in names if name.startswith(dead_letter_topic.kafka.topic_prefix)]
 
