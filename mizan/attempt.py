@@ -126,7 +126,7 @@ def _check_and_ask(
         facts = lock_facts(connection, attempt)
         check_attempt(connection, facts.locked, facts.locked.snapshot, is_paid=decision.is_paid)
         decision.outcome()  # raises if a text is not acceptable
-        if not can_be_asked(facts.provider):
+        if not can_be_asked(facts.locked.provider):
             return facts.locked.snapshot
         inquiry = ask_provider(connection, attempt, acting_operator())
     deadline = monotonic() + wait_s
@@ -134,7 +134,7 @@ def _check_and_ask(
         if monotonic() >= deadline:
             raise NoAnswerRecordedError(wait_s)
         sleep(_POLL_S)
-    click.echo(f"{facts.provider} was asked and answered: {answer}", err=True)
+    click.echo(f"{facts.locked.provider} was asked and answered: {answer}", err=True)
     return facts.locked.snapshot
 
 

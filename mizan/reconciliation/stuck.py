@@ -5,6 +5,7 @@ from typing import Any
 from psycopg import Connection
 
 from mizan.reconciliation.checks import Findings, find_faults
+from shared.domain.attempts.decision_proposals import IS_CURRENT_SQL
 from shared.domain.audit_log import Action
 
 # Deliveries that fell due while their application was paused are due from the time it was resumed.
@@ -31,7 +32,7 @@ where next_due_at < mizan_now() - interval '30 minutes' and webhooks_paused_at i
   and not exists (select from audit_log where action = '{Action.WEBHOOKS_RESUMED}'
                   and audit_log.application_id = d.application_id and at > mizan_now() - interval '30 minutes')"""  # noqa: E501
 
-WAITING_SQL = """
+WAITING_SQL = f"""
 select 'outbox_rows', count(*) from outbox
 union all
 select 'events_not_taken_in', count(*) from intent_events
@@ -54,9 +55,8 @@ select 'attempts_left_on_a_page', count(*) from payment_attempts
 where state = 'awaiting_redirect' and created_at < mizan_now() - interval '15 minutes'
 union all
 select 'decisions_to_approve', count(*) from decision_proposals as p
-join payment_attempts as t on t.id = p.attempt_id and t.provider_requests = p.provider_requests
+join payment_attempts as t on t.id = p.attempt_id and {IS_CURRENT_SQL}
 where p.ended_as is null
-  and (t.state = p.state or t.state in ('sent', 'unknown') and p.state in ('sent', 'unknown'))
 union all
 select 'duplicate_payments', count(*) from payment_attempts where state = 'duplicate' and handled_at is null"""
 

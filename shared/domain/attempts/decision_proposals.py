@@ -26,9 +26,12 @@ from shared.domain.audit_log import Action, Actor
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.errors import RefusedError
 
+IS_CURRENT_SQL = """t.provider_requests = p.provider_requests
+  and (t.state = p.state or t.state in ('sent', 'unknown') and p.state in ('sent', 'unknown'))"""
+"""Whether a proposal `p` is about the attempt `t` as it is now, like AttemptSnapshot.matches."""
 # Few are open at any time. `offset 0` makes PostgreSQL look up attempts and intents one by one. A proposal about an
 # attempt that has changed since is outdated, and nobody can approve it.
-WAITING_SQL = """
+WAITING_SQL = f"""
 with open as materialized (
     select * from decision_proposals where ended_as is null
       and (%(attempt)s::uuid is null or attempt_id = %(attempt)s)
@@ -41,8 +44,7 @@ cross join lateral (select * from payment_attempts where id = p.attempt_id offse
 cross join lateral (select * from payment_intents where uuid = t.intent_uuid offset 0) as i
 left join applications as a on a.id = i.application_id
 left join merchants as m on m.id = a.merchant_id
-where t.provider_requests = p.provider_requests
-  and (t.state = p.state or t.state in ('sent', 'unknown') and p.state in ('sent', 'unknown'))
+where {IS_CURRENT_SQL}
 order by p.id limit %(limit)s"""
 _LOCK = """
 select outcome, reason, reference, state, provider_requests, proposed_by, proposer_id, ended_as

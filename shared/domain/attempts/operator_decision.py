@@ -35,7 +35,6 @@ from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
 
 _IS_IN_FLIGHT = "select sent_at + %s > mizan_now() from payment_attempts where id = %s"
-_PROVIDER = "select provider from payment_attempts where id = %s"
 _PAYMENT = "select application_id, amount from payment_intents where uuid = %s"
 _OPEN = (
     "select id, state, provider_requests from decision_proposals where attempt_id = %s and ended_as is null"
@@ -82,7 +81,6 @@ class AttemptFacts:
     """An attempt that is locked, and what a decision about it depends on."""
 
     locked: LockedAttempt
-    provider: str
     application_id: UUID
     amount: int
 
@@ -103,10 +101,9 @@ class AttemptFacts:
 def lock_facts(connection: Connection[Any], attempt: UUID) -> AttemptFacts:
     """Lock the attempt and its intent, and return what a decision depends on. Raises AttemptNotFoundError."""
     locked = lock_attempt(connection, attempt)
-    provider = str(fetch_scalar(connection, _PROVIDER, (attempt,)))
     payment = connection.execute(_PAYMENT, (locked.intent,)).fetchone()
     assert payment is not None
-    return AttemptFacts(locked, provider, *payment)
+    return AttemptFacts(locked, *payment)
 
 
 def check_attempt(
@@ -126,7 +123,7 @@ def check_answer(connection: Connection[Any], facts: AttemptFacts, *, is_paid: b
 
     Raises NotAskedError if there is no recent answer, and ContradictsProviderError if it rules the decision out.
     """
-    if not can_be_asked(facts.provider):
+    if not can_be_asked(facts.locked.provider):
         return None
     found = find_valid_answer(connection, facts.locked.id, facts.locked.snapshot)
     if found is None or found.answer is None:

@@ -34,7 +34,7 @@ from shared.platform.errors import RefusedError
 
 _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
 _FIND = """
-select state, provider_requests, provider_reference is not null and not reference_from_operator
+select state, provider_requests, provider, provider_reference is not null and not reference_from_operator
 from payment_attempts where id = %s"""
 _MAKE_INQUIRY = """
 select provider_requests, coalesce(sent_at + %(window)s <= mizan_now(), false)
@@ -54,6 +54,7 @@ class LockedAttempt:
     state: AttemptState
     provider_requests: int
     """How many requests that may charge there were."""
+    provider: str
     intent: UUID
     intent_status: IntentStatus
     has_provider_reference: bool
@@ -72,7 +73,7 @@ def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
     status = intents.lock_intent(connection, intent)
     found = connection.execute(_FIND, (attempt,)).fetchone()
     assert found is not None
-    return LockedAttempt(attempt, AttemptState(found[0]), found[1], intent, status, found[2])
+    return LockedAttempt(attempt, AttemptState(found[0]), found[1], found[2], intent, status, found[3])
 
 
 # If the outcome has just become unknown, the provider is asked at once. Otherwise the schedule stays.

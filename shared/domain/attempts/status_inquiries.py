@@ -38,7 +38,6 @@ insert into outbox (topic, key, payload, trace)
 values (%(topic)s, %(attempt)s, %(payload)s,
         (select i.trace from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
          where t.id = %(attempt)s))"""
-_PROVIDER = "select provider from payment_attempts where id = %s"
 _OWNER = "select application_id from payment_intents where uuid = %s"
 _FIND_RECENT = """
 select id from operator_inquiries
@@ -117,9 +116,8 @@ def ask_provider(connection: Connection[Any], attempt: UUID, actor: Actor) -> UU
     found = lock_attempt(connection, attempt)
     if found.state in CHARGED:
         raise OutcomeKnownError(found.state)
-    provider = str(fetch_scalar(connection, _PROVIDER, (attempt,)))
-    if not can_be_asked(provider):
-        raise CannotBeAskedError(provider)
+    if not can_be_asked(found.provider):
+        raise CannotBeAskedError(found.provider)
     recent = connection.execute(_FIND_RECENT, (attempt, _REPEAT_AFTER)).fetchone()
     if recent is not None:
         return UUID(str(recent[0]))

@@ -1,12 +1,9 @@
 """Revision 0015 on a database with rows: who issued a credential is taken from the audit log."""
 
 import psycopg
-import sqlalchemy
-from alembic import command
-from alembic.script import ScriptDirectory
 
-from shared.platform.migrations import runner
 from shared.platform.settings import DatabaseSettings
+from tests.shared.platform.database.migrating import migrate_to, revision_before
 
 _ROWS = b"""
 insert into merchants (id, name) values ('00000000-0000-7000-8000-000000000001', 'Tripoli Coffee');
@@ -35,28 +32,18 @@ _ISSUERS = (
 
 def test_issuers_of_existing_credentials_are_found(empty_database: DatabaseSettings) -> None:
     """The member who created the application, the member who issued it, or nobody for an operator."""
-    _migrate_to(empty_database, "0012")
+    migrate_to(empty_database, "0012")
     with psycopg.connect(empty_database.url) as connection:
         connection.execute(_ROWS)
-    _migrate_to(empty_database, "0015")
+    migrate_to(empty_database, "0015")
     with psycopg.connect(empty_database.url) as connection:
         found = connection.execute(_ISSUERS).fetchall()
     assert found == [("pk_first0", "a@example.ly"), ("pk_second", "b@example.ly"), ("pk_shells", None)]
 
 
 def test_interrupted_migration_can_be_repeated(empty_database: DatabaseSettings) -> None:
-    before = ScriptDirectory.from_config(runner._config()).get_revision("0015").down_revision
-    _migrate_to(empty_database, "0015")
+    before = revision_before("0015")
+    migrate_to(empty_database, "0015")
     with psycopg.connect(empty_database.url) as connection:
         connection.execute("update alembic_version set version_num = %s", (before,))
-    _migrate_to(empty_database, "0015")
-
-
-def _migrate_to(database: DatabaseSettings, revision: str) -> None:
-    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(database.url))
-    with engine.connect() as connection:
-        config = runner._config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        connection.commit()
-    engine.dispose()
+    migrate_to(empty_database, "0015")

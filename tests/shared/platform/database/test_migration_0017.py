@@ -4,12 +4,9 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy
-from alembic import command
-from alembic.script import ScriptDirectory
 
-from shared.platform.migrations import runner
 from shared.platform.settings import DatabaseSettings
+from tests.shared.platform.database.migrating import migrate_to, revision_before
 
 _MERCHANT = "insert into merchants (name) values (%s) returning id"
 _MEMBER = """
@@ -33,7 +30,7 @@ class OldDatabase:
 
     def __init__(self, database: DatabaseSettings) -> None:
         self.database = database
-        _migrate_to(database, _before())
+        migrate_to(database, revision_before("0017"))
         for name in "ABC":
             self.run(_MERCHANT, (name,))
 
@@ -59,7 +56,7 @@ class OldDatabase:
 
     def migrate(self) -> list[Any]:
         """Migrate, and return merchant, joined, copy of the hash, hash and verified of each membership."""
-        _migrate_to(self.database, "0017")
+        migrate_to(self.database, "0017")
         return self.run(_MEMBERS, ("mona@example.ly",))
 
 
@@ -144,20 +141,6 @@ def test_interrupted_migration_can_be_repeated(old: OldDatabase) -> None:
     old.add("A", "one", "2024")
     old.add("B", "two", "2025")
     done = old.migrate()
-    old.run("update alembic_version set version_num = %s", (_before(),))
+    old.run("update alembic_version set version_num = %s", (revision_before("0017"),))
     assert old.migrate() == done
     assert old.run("select count(*) from audit_log") == [(1,)]
-
-
-def _before() -> str:
-    return str(ScriptDirectory.from_config(runner._config()).get_revision("0017").down_revision)
-
-
-def _migrate_to(database: DatabaseSettings, revision: str) -> None:
-    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(database.url))
-    with engine.connect() as connection:
-        config = runner._config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        connection.commit()
-    engine.dispose()

@@ -1,12 +1,9 @@
 """Revision 0018 on a database with rows: nobody is told of old changes, and open sessions are asked."""
 
 import psycopg
-import sqlalchemy
-from alembic import command
-from alembic.script import ScriptDirectory
 
-from shared.platform.migrations import runner
 from shared.platform.settings import DatabaseSettings
+from tests.shared.platform.database.migrating import migrate_to, revision_before
 
 _ROWS = b"""
 insert into merchants (id, name) values ('00000000-0000-7000-8000-000000000001', 'Tripoli Coffee');
@@ -22,29 +19,18 @@ _REVISION = "0018"
 
 
 def test_changes_are_told_from_the_migration_on(empty_database: DatabaseSettings) -> None:
-    before = ScriptDirectory.from_config(runner._config()).get_revision(_REVISION).down_revision
-    assert isinstance(before, str)
-    _migrate_to(empty_database, before)
+    before = revision_before(_REVISION)
+    migrate_to(empty_database, before)
     with psycopg.connect(empty_database.url) as connection:
         connection.execute(_ROWS)
-    _migrate_to(empty_database, _REVISION)
+    migrate_to(empty_database, _REVISION)
     with psycopg.connect(empty_database.url) as connection:
         members = connection.execute("select email, changes_seen_at is not null from members order by email")
         assert members.fetchall() == [("invited@example.ly", False), ("joined@example.ly", True)]
         assert connection.execute("select password_at from sessions").fetchall() == [(None,)]
         connection.execute("update alembic_version set version_num = %s", (before,))
         seen = connection.execute("select changes_seen_at from members order by id").fetchall()
-    _migrate_to(empty_database, _REVISION)
+    migrate_to(empty_database, _REVISION)
     with psycopg.connect(empty_database.url) as connection:
         again = connection.execute("select changes_seen_at from members order by id").fetchall()
     assert again == seen, "an interrupted migration can be repeated"
-
-
-def _migrate_to(database: DatabaseSettings, revision: str) -> None:
-    engine = sqlalchemy.create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(database.url))
-    with engine.connect() as connection:
-        config = runner._config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        connection.commit()
-    engine.dispose()
