@@ -11,6 +11,7 @@ class Clock:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._offset = timedelta()
+        self._stopped_at: datetime | None = None
 
     def now(self) -> datetime:
         with self._database.transaction() as connection:
@@ -21,7 +22,10 @@ class Clock:
         return now
 
     def advance(self, by: timedelta) -> None:
-        """Move the clock forward. It keeps running."""
+        """Move the clock forward. A running clock keeps running, a stopped one stays stopped."""
+        if self._stopped_at is not None:
+            self.stop_at(self._stopped_at + by)
+            return
         self._offset += by
         self._replace(
             sql.SQL("statement_timestamp() + make_interval(secs => {})").format(
@@ -31,6 +35,7 @@ class Clock:
 
     def stop_at(self, moment: datetime) -> None:
         """Stop the clock at `moment`, so that a test can check both sides of a limit exactly."""
+        self._stopped_at = moment
         self._replace(sql.SQL("timestamptz {}").format(sql.Literal(moment.isoformat())))
 
     def _replace(self, body: sql.Composed) -> None:
