@@ -36,7 +36,7 @@ def test_each_delivery_is_listed_with_its_details(
         deliveries.make("succeeded", 200, is_test=True, intent=intents[4]),
     ]
     assert listed(viewer, pages.application.id) == oldest_first[::-1]
-    rows = viewer.response.text.split("<tr>")[2:]
+    rows = viewer.response.text.split("<tr ")[2:]
     assert len(rows) == 5
     texts = [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in rows]
     for text, intent in zip(texts, reversed(intents), strict=True):
