@@ -23,7 +23,7 @@ from shared.platform.migrations.runner import migrate
 
 @click.command("migrate")
 def migrate_command() -> None:
-    """Bring the database's schema up to date. Safe to run again, and several times at once."""
+    """Bring the database's schema up to date. Safe to repeat, and to run several times at once."""
     with startup_settings() as settings:
         click.echo(f"schema is at revision {migrate(settings.database.url)}")
 
@@ -32,7 +32,7 @@ def migrate_command() -> None:
 @click.version_option(VERSION, message="mizan %(version)s")
 def main() -> None:
     """Operate Mizan. It finds the database and Kafka through DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS, or through the
-    stack.json of a running `make run`: in STACK_DIR or, without it, in .run here or beside the code."""
+    stack.json of a running `make run`: in STACK_DIR or, without it, in .run of the current directory or the project."""
 
 
 main.add_command(app_group)

@@ -47,7 +47,7 @@ attempt_argument = click.argument("attempt", metavar="ATTEMPT", callback=_attemp
 
 @click.group("attempt", cls=CommandGroup)
 def attempt_group() -> None:
-    """See and decide payment attempts whose outcome is unknown. ATTEMPT is an attempt's id."""
+    """List and decide payment attempts whose outcome is unknown. ATTEMPT is an attempt's id."""
 
 
 @attempt_group.command("undecided")
@@ -89,13 +89,13 @@ def undecided_command(as_json: bool) -> None:
     type=click.FloatRange(0, 3600),
     default=60,
     show_default=True,
-    help="Seconds to wait for the provider's answer, if the provider can be asked.",
+    help="Seconds to wait for the provider's answer, if it has a status call.",
 )
 def decide_command(attempt: UUID, outcome: str, reason: str, reference: str | None, wait_s: float) -> None:
     """Record the outcome of an attempt, once you know it from the provider. A payment cannot be undone here.
 
-    If the provider can be asked, it is, and a decision that contradicts its answer is refused. Large amounts, and a
-    payment on an attempt that has ended, are only proposed: an operator has to approve them in the monitor.
+    A provider with a status call is asked first, and a decision that contradicts its answer is refused. Large amounts,
+    and a payment on an attempt that has ended, are only proposed: an operator has to approve them in the monitor.
     """
     decision = OperatorDecision(outcome == ProviderAnswer.PAID, reason, reference or "")
     with command_settings() as settings, open_database(settings) as database:
@@ -167,7 +167,7 @@ def duplicates_command(as_json: bool) -> None:
         ],
         "duplicates",
         as_json=as_json,
-        empty="No payment was made twice, or all that were have been handled.",
+        empty="There are no unhandled duplicate payments.",
     )
 
 
@@ -178,4 +178,4 @@ def handled_command(attempt: UUID, note: str) -> None:
     """Mark a duplicate payment as handled, for example refunded. This command refunds nothing."""
     with command_settings() as settings, open_transaction(settings) as connection:
         is_new = mark_handled(connection, attempt, note, acting_operator())
-    click.echo("handled" if is_new else "it was handled before; nothing changed")
+    click.echo("handled" if is_new else "already handled; nothing changed")

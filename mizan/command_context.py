@@ -133,7 +133,7 @@ def _stack_hint() -> str:
         return ""
     places = " and ".join(map(str, stack_directories()))
     return (
-        f"\nNo running stack was found in {places}: start one with `make run`, name its directory with STACK_DIR, or "
+        f"\nNo running stack was found in {places}: start one with `make run`, set STACK_DIR to its directory, or "
         "set DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS."
     )
 

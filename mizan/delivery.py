@@ -14,7 +14,7 @@ from shared.platform.uuids import parse_uuid
 
 @click.group("delivery", cls=CommandGroup)
 def delivery_group() -> None:
-    """See webhook deliveries."""
+    """Show webhook deliveries."""
 
 
 @delivery_group.command("show")

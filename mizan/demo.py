@@ -52,7 +52,7 @@ from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.tokens import token_prefix
 from shared.platform.uuids import parse_uuid
 
-_WEBHOOK_URL_CHANGED = "Somebody has changed the webhook URL of the demo application; it is left as it is."
+_WEBHOOK_URL_CHANGED = "The webhook URL of the demo application was changed; it is kept."
 
 
 class NoDemoInProductionError(RefusedError):
@@ -68,7 +68,7 @@ class NoDemoInProductionError(RefusedError):
     "path",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Private JSON file for the credentials; a second call reads it and creates nothing again.",
+    help="Private JSON file for the credentials; a second run reads it and creates nothing.",
 )
 @click.option("--webhook-url", help="Where the demo application's webhooks go, unless its owner set another.")
 def demo_command(path: Path, webhook_url: str | None) -> None:
@@ -222,10 +222,10 @@ returning id, old.webhook_url"""
 @click.command("remove-demo")
 def remove_demo_command() -> None:
     """Disable the demo: remove its operator and members, revoke its API keys and tokens, remove its webhook URLs.
-    Its payments stay. Safe to run again."""
+    Its payments stay. Safe to repeat."""
     with command_settings() as settings, open_transaction(settings) as connection:
         removed = _disable_demo(connection, acting_operator())
-    click.echo("the demo is disabled" if removed else "there is no demo here")
+    click.echo("the demo is disabled" if removed else "there is no demo in this database")
 
 
 def _disable_demo(connection: Connection[Any], actor: Actor) -> int:

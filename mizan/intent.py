@@ -30,7 +30,7 @@ order by i.uuid limit 21"""
 
 @click.group("intent", cls=CommandGroup)
 def intent_group() -> None:
-    """See payment intents."""
+    """Show payment intents."""
 
 
 @intent_group.command("show")
@@ -60,7 +60,7 @@ def _find_one(connection: Connection[Any], name: str) -> tuple[UUID, UUID, str, 
         raise click.ClickException("no intent has this uuid, reference or merchant_reference")
     if len(found) > 1:
         listed = "\n".join(f"  {uuid}  {merchant}, {application}" for uuid, _, application, merchant in found)
-        raise click.ClickException(f"several intents have this reference; name one by its uuid:\n{listed}")
+        raise click.ClickException(f"several intents have this reference; choose one by its uuid:\n{listed}")
     return found[0]  # type: ignore[no-any-return]
 
 

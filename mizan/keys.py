@@ -111,14 +111,14 @@ def keys_group() -> None:
 
 @keys_group.command("new")
 def new_command() -> None:
-    """Print a new random key. It is not stored: put it into your secret store."""
+    """Generate a random key and print it. It is not stored: put it into your secret store."""
     click.echo(Fernet.generate_key().decode())
 
 
 @keys_group.command("status")
 @json_option
 def status_command(as_json: bool) -> None:
-    """Show how many secrets each key decrypts. Exit code 1 if there is one that no key decrypts."""
+    """Show how many secrets each key decrypts. Exit code 1 if no key decrypts one of them."""
     with command_settings() as settings:
         is_whole = _show(settings, as_json=as_json)
     raise SystemExit(0 if is_whole else 1)
@@ -127,7 +127,7 @@ def status_command(as_json: bool) -> None:
 @keys_group.command("reseal")
 @json_option
 def reseal_command(as_json: bool) -> None:
-    """Encrypt everything with the first key, so that the others can be removed. Safe to run again."""
+    """Encrypt everything with the first key, so that the others can be removed. Safe to repeat."""
     with command_settings() as settings:
         box = SecretBox(settings.secret_keys)
         database = Database(settings.database, "operator")

@@ -20,7 +20,7 @@ EXIT_TOO_FAR_BEHIND = 3
 
 @click.command("lag")
 @json_option
-@click.option("--partitions", is_flag=True, help="A row for each partition.")
+@click.option("--partitions", is_flag=True, help="One row per partition.")
 @click.option(
     "--max-seconds",
     type=click.FloatRange(min=0),
@@ -29,7 +29,7 @@ EXIT_TOO_FAR_BEHIND = 3
 def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -> None:
     """Show how far each consumer group is behind. In a delay topic only due records count as late.
 
-    Exit codes: 0; 1 if Kafka is not available; 3 see --max-seconds.
+    Exit code 1: Kafka is not available. 3: a group is too far behind, see --max-seconds.
     """
     with command_settings() as settings, closing(KafkaInspector(settings.kafka, ALL_TOPICS)) as inspector:
         view = inspector.inspect()
@@ -48,7 +48,7 @@ def _check_limits(view: KafkaSnapshot, max_seconds: float) -> None:
     if behind:
         click.echo(f"more than {max_seconds:g} s behind: {', '.join(behind)}", err=True)
     if alone:
-        click.echo(f"records are waiting and no member consumes them: {', '.join(alone)}", err=True)
+        click.echo(f"records wait and no member consumes them: {', '.join(alone)}", err=True)
     if behind or alone:
         raise click.exceptions.Exit(EXIT_TOO_FAR_BEHIND)
 

@@ -70,7 +70,7 @@ def remove_command(email: str) -> None:
 @_email_option
 @json_option
 def reset_password_command(email: str, as_json: bool) -> None:
-    """Give an operator who forgot theirs a new password, and end all their sessions."""
+    """Reset an operator's password, print the new one, and end all their sessions."""
     password = generate_password()
     with command_settings() as settings, open_transaction(settings) as connection:
         found = get_operator(connection, email)

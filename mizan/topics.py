@@ -51,7 +51,7 @@ def _for_people(topics: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
             "records": f"{topic['records']:,}",
             "oldest record": topic["oldest_record"],
             "retention": f"{topic['retention_seconds'] // 86400} days",
-            "": "made now" if topic["made_now"] else "",
+            "": "created now" if topic["made_now"] else "",
         }
         for topic in topics
     ]

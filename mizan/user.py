@@ -26,7 +26,7 @@ SHOWN_ONCE = "The password is shown once: pass it on safely. It can be changed a
 _ALL_MERCHANTS = (
     "It is the password of this email address for all its merchants, and all its sessions have ended."
 )
-_KEEPS_PASSWORD = "This email address has an account: its password stays as it is."  # noqa: S105  a sentence
+_KEEPS_PASSWORD = "This email address already has an account; its password is unchanged."  # noqa: S105  a sentence
 
 
 def generate_password() -> str:
@@ -48,9 +48,9 @@ def user_group() -> None:
 @_merchant_option
 @json_option
 def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
-    """Create a member and print a password for them. A merchant with a new name is created.
+    """Create a member and print a password for them. A merchant is created if none has the name.
 
-    You vouch that the email address is theirs. If it has an account already, the member gets that account, and no
+    You vouch that the email address is theirs. If it already has an account, the member uses that account, and no
     password is printed. If nobody has confirmed the address before, the account's password is replaced.
     """
     password = generate_password()
@@ -73,7 +73,7 @@ def create_command(email: str, role: str, merchant: str, as_json: bool) -> None:
 @_merchant_option
 @json_option
 def list_command(merchant: str, as_json: bool) -> None:
-    """List a merchant's members, and who is invited."""
+    """List a merchant's members and invitations."""
     with command_settings() as settings, open_transaction(settings) as connection:
         members = list_members(connection, find_merchant(connection, parse_uuid(merchant) or merchant))
     rows = [
@@ -93,9 +93,9 @@ def list_command(merchant: str, as_json: bool) -> None:
 @_merchant_option
 @json_option
 def reset_password_command(email: str, merchant: str, as_json: bool) -> None:
-    """Give a member who forgot theirs a new password, and end all their sessions.
+    """Reset a member's password, print the new one, and end all their sessions.
 
-    The password is that of the email address, for all its merchants. An invited member joins.
+    The password is that of the email address, for all its merchants. An invitation counts as accepted.
     """
     password = generate_password()
     with command_settings() as settings, open_transaction(settings) as connection:

@@ -62,7 +62,7 @@ def issue_token_command(application_id: UUID, as_json: bool) -> None:
 @application_argument
 @click.argument("credential")
 def revoke_command(application_id: UUID, credential: str) -> None:
-    """Revoke an API key or access token. CREDENTIAL is its id, or enough of its beginning to identify it."""
+    """Revoke an API key or access token. CREDENTIAL is its id, or a prefix that identifies it."""
     with command_settings() as settings, open_transaction(settings) as connection:
         found = find_credential(connection, application_id, credential)
         revoked_now = revoke_credential(connection, application_id, found.id)

@@ -35,7 +35,7 @@ from shared.platform.strict_json import MAX_BYTES, parse_json_object
     "--credentials",
     "file",
     type=click.File(),
-    help="A file with a JSON object, - for standard input. Without it you are asked for them, without echo.",
+    help="A file with a JSON object; - reads standard input. [default: prompt for them, without echo]",
 )
 @json_option
 def set_provider_command(
@@ -65,7 +65,7 @@ def _read_credentials(file: TextIO) -> dict[str, str]:
     except ValueError:  # also if it is not UTF-8
         read = None
     if read is None or not all(isinstance(value, str) for value in read.values()):
-        raise click.ClickException("the credentials must be a JSON object of strings, with each key once")
+        raise click.ClickException("the credentials must be a JSON object of strings without duplicate keys")
     return read
 
 

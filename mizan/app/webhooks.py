@@ -19,7 +19,7 @@ from shared.platform.uuids import parse_uuid
 @click.command("set-webhook")
 @application_argument
 @click.argument("url", required=False)
-@click.option("--none", "remove", is_flag=True, help="Remove the URL: no webhooks are sent any more.")
+@click.option("--none", "remove", is_flag=True, help="Remove the URL and send no more webhooks.")
 def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> None:
     """Set the URL for an application's webhooks. Retries queued earlier keep the old one."""
     if (url is None) != remove:
@@ -39,7 +39,7 @@ def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> 
 @application_argument
 @json_option
 def roll_secret_command(application_id: UUID, as_json: bool) -> None:
-    """Make a new webhook secret for an application and print it, once."""
+    """Create a new webhook secret for an application and print it, once."""
     with command_settings() as settings:
         box = SecretBox(settings.secret_keys)
         with open_transaction(settings) as connection:
@@ -67,7 +67,7 @@ def pause_webhooks_command(application_id: UUID) -> None:
 @click.command("resume-webhooks")
 @application_argument
 def resume_webhooks_command(application_id: UUID) -> None:
-    """Send webhooks to an application again, starting with those that fell due meanwhile."""
+    """Resume an application's webhooks, starting with the deliveries that fell due meanwhile."""
     with command_settings() as settings, open_transaction(settings) as connection:
         if resume_webhooks(connection, application_id):
             record_application_action(connection, Action.WEBHOOKS_RESUMED, application_id)

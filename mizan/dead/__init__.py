@@ -1,4 +1,4 @@
-"""`mizan dead`: dead letters, and deliveries that have used up their tries."""
+"""`mizan dead`: dead letters, and deliveries that exhausted their retries."""
 
 import click
 

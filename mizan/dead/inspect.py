@@ -30,15 +30,15 @@ _MAX_REASON_WIDTH = 100
     type=click.Choice([_DEAD_LETTERS, _DELIVERIES]),
     default=_DEAD_LETTERS,
     show_default=True,
-    help="Dead letters, or webhook deliveries that have used up their tries.",
+    help="Dead letters, or webhook deliveries that exhausted their retries.",
 )
-@click.option("--origin", metavar="TOPIC", help="Only letters that came from this topic.")
+@click.option("--origin", metavar="TOPIC", help="Only dead letters from this topic.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @json_option
 def list_command(kind: str, origin: str | None, limit: int, as_json: bool) -> None:
     """List dead letters or exhausted deliveries, newest first."""
     if origin is not None and kind != _DEAD_LETTERS:
-        raise click.UsageError("--origin applies to dead letters only")
+        raise click.UsageError("--origin applies to dead letters only.")
     rows: Iterator[Mapping[str, Any]]
     with command_settings() as settings, open_transaction(settings) as connection:
         if kind == _DEAD_LETTERS:
@@ -49,7 +49,7 @@ def list_command(kind: str, origin: str | None, limit: int, as_json: bool) -> No
         else:
             rows = map(_delivery_row, _read_deliveries(connection, settings.kafka, limit))
         listed = list(islice(rows, limit))
-    empty = "There are no dead letters." if kind == _DEAD_LETTERS else "No delivery has used up its tries."
+    empty = "There are no dead letters." if kind == _DEAD_LETTERS else "There are no exhausted deliveries."
     show_table(listed, kind, as_json=as_json, empty=empty)
 
 

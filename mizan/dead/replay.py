@@ -28,14 +28,14 @@ from shared.platform.settings import Settings
 @click.command("replay")
 @click.argument("names", metavar="[ID]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All dead letters that have not been replayed.")
-@click.option("--origin", metavar="TOPIC", help="With --all: only letters that came from this topic.")
-@click.option("--yes", is_flag=True, help="With --all: do not ask.")
+@click.option("--origin", metavar="TOPIC", help="With --all: only dead letters from this topic.")
+@click.option("--yes", is_flag=True, help="With --all: do not ask for confirmation.")
 def replay_command(names: Sequence[str], everything: bool, origin: str | None, yes: bool) -> None:
     """Republish dead letters to their topic, once each; resend deliveries. Exit code 1 if one fails."""
     if everything == bool(names):
-        raise click.UsageError("give IDs, or --all")
+        raise click.UsageError("Give either IDs or --all.")
     if not everything and (origin is not None or yes):
-        raise click.UsageError("--origin and --yes go with --all")
+        raise click.UsageError("--origin and --yes need --all.")
     with command_settings() as settings:
         is_done = _replay_all(settings, origin, yes) if everything else _replay_named(settings, names)
     if not is_done:
@@ -59,10 +59,10 @@ def _replay_one(settings: Settings, name: str) -> str:
     with open_transaction(settings) as connection:
         if delivery_id is not None:
             resend_exhausted(connection, delivery_id, uuid4(), acting_operator())
-            return "requested; the delivery's tries show the result"
+            return "resend requested; `mizan delivery show` shows the result"
         letter = find_by_id_or_offset(connection, settings.kafka, name)
         is_new = replay_dead_letter(connection, settings.kafka, letter, acting_operator())
-    return f"republished to {letter.topic}" if is_new else "was replayed before"
+    return f"republished to {letter.topic}" if is_new else "already replayed; nothing changed"
 
 
 def _replay_all(settings: Settings, origin: str | None, yes: bool) -> bool:

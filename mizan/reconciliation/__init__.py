@@ -37,12 +37,12 @@ class AuditIncompleteError(click.ClickException):
 @click.option(
     "--database-only",
     is_flag=True,
-    help="Do not look for consumers in Kafka, for example on a restored backup.",
+    help="Do not check the consumers in Kafka, for example on a restored backup.",
 )
 @click.pass_context
 def audit_command(context: click.Context, as_json: bool, database_only: bool) -> None:
     """Cross-check intents, attempts, events, outbox, deliveries, tries and, where there is one, the sandbox's ledger,
-    and look whether every consumer is alive.
+    and check that every consumer is alive.
 
     Exit code 0: nothing is lost, doubled or stuck. 1: something is. 2: the audit could not be completed.
     """

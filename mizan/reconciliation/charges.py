@@ -103,7 +103,7 @@ def _check_known_attempt(
     is_paid = attempt.state in CHARGED
     stands = f"{attempt.state} on intent {attempt.intent}"
     if is_paid and not paid:
-        said = charges[0].status if charges else "knows nothing of it"
+        said = charges[0].status if charges else "has no charge"
         return _finding("payments_charged", attempt.id, f"{stands}; the sandbox: {said}")
     if paid and not is_paid and attempt.state not in IN_FLIGHT:
         return _finding("charges_paid", attempt.id, f"{stands}; charge {paid[0].id} is paid")

@@ -45,7 +45,7 @@ _ALL = (
     Check("events_complete", FaultKind.LOST, RowKind.EVENTS, "every change of an intent has its event"),
     Check("events_once", FaultKind.DOUBLED, RowKind.EVENTS, "no change of an intent has two events"),
     Check("events_of_intents", FaultKind.LOST, RowKind.EVENTS, "every event belongs to an existing intent"),
-    Check("events_fit_status", FaultKind.LOST, RowKind.INTENTS, "an intent's last event tells its status"),
+    Check("events_fit_status", FaultKind.LOST, RowKind.INTENTS, "an intent's last event matches its status"),
     Check("events_in_order", FaultKind.LOST, RowKind.EVENTS, "events follow each other as the states allow"),
     Check("succeeded_is_paid", FaultKind.LOST, RowKind.INTENTS, "a succeeded intent has a paid attempt"),
     Check("paid_is_succeeded", FaultKind.LOST, RowKind.ATTEMPTS, "the intent of a paid attempt is succeeded"),
@@ -67,19 +67,17 @@ _ALL = (
         "events_delivered",
         FaultKind.LOST,
         RowKind.EVENTS,
-        "what was taken in while there was a URL has a delivery",
+        "events taken in while a URL was set have a delivery",
     ),
     Check(
         "delivery_has_event",
         FaultKind.LOST,
         RowKind.DELIVERIES,
-        "a delivery tells of an event that was taken in",
+        "every delivery belongs to an event that was taken in",
     ),
     Check("deliveries_once", FaultKind.DOUBLED, RowKind.DELIVERIES, "an event has one delivery at most"),
-    Check(
-        "tries_complete", FaultKind.LOST, RowKind.TRIES, "every try that a delivery counts is written down"
-    ),
-    Check("tries_once", FaultKind.DOUBLED, RowKind.TRIES, "no try and no step of a delivery is there twice"),
+    Check("tries_complete", FaultKind.LOST, RowKind.TRIES, "every try that a delivery counts is recorded"),
+    Check("tries_once", FaultKind.DOUBLED, RowKind.TRIES, "no try or step of a delivery is recorded twice"),
     Check(
         "delivery_fits_tries",
         FaultKind.LOST,
@@ -94,9 +92,7 @@ _ALL = (
         "providers are asked about attempts within 5 minutes",
     ),
     Check("outbox_leaves", FaultKind.STUCK, RowKind.OUTBOX, "the outbox is published within 5 minutes"),
-    Check(
-        "events_taken_in", FaultKind.STUCK, RowKind.EVENTS, "the webhooks take events in within 30 minutes"
-    ),
+    Check("events_taken_in", FaultKind.STUCK, RowKind.EVENTS, "events are taken in within 30 minutes"),
     Check(
         "deliveries_tried", FaultKind.STUCK, RowKind.DELIVERIES, "due deliveries are tried within 30 minutes"
     ),
@@ -104,12 +100,12 @@ _ALL = (
         "charges_known",
         FaultKind.LOST,
         RowKind.CHARGES,
-        "every charge paid at the sandbox is of an attempt of ours",
+        "every charge at the sandbox belongs to a known attempt",
     ),
-    Check("charges_paid", FaultKind.LOST, RowKind.CHARGES, "what is paid at the sandbox is paid here"),
-    Check("payments_charged", FaultKind.LOST, RowKind.CHARGES, "what is paid here is paid at the sandbox"),
+    Check("charges_paid", FaultKind.LOST, RowKind.CHARGES, "what is paid at the sandbox is recorded as paid"),
+    Check("payments_charged", FaultKind.LOST, RowKind.CHARGES, "every paid attempt is paid at the sandbox"),
     Check(
-        "charges_fit", FaultKind.LOST, RowKind.CHARGES, "the sandbox has charged the right amount and intent"
+        "charges_fit", FaultKind.LOST, RowKind.CHARGES, "a charge has the amount and intent of its attempt"
     ),
     Check("charges_once", FaultKind.DOUBLED, RowKind.CHARGES, "an attempt is charged once at the sandbox"),
     Check("consumers_alive", FaultKind.STUCK, RowKind.CONSUMERS, "every consumer group has a member"),
@@ -183,7 +179,7 @@ def recheck_until_settled(
     for pause_s in RECHECK_DELAYS_S:
         if not suspected.findings:
             break
-        report_progress("what may only be in progress, again")
+        report_progress("findings that may be work in progress, again")
         sleep(pause_s)
         suspected = recheck(suspected)
     return suspected

@@ -32,7 +32,7 @@ def check_consumers(settings: KafkaSettings, report_progress: ReportProgress) ->
 def _without_members(groups: Sequence[GroupSnapshot]) -> Findings:
     check = CHECKS["consumers_alive"]
     return collect_findings(
-        Finding(check, group.name, f"no member consumes {group.topic}, in which {_records(group.lag)}")
+        Finding(check, group.name, f"no member consumes {group.topic}: {_records(group.lag)}")
         for group in groups
         if not group.members
     )

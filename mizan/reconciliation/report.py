@@ -12,7 +12,7 @@ from mizan.reconciliation.reconciler import ReconciliationResult
 
 _EXAMPLES = 10
 _LEFT_OUT = (
-    "Left out, because they are recent: intents that expired within the last minute, outbox rows and inquiries of the "
+    "Too recent to be checked: intents that expired within the last minute, outbox rows and inquiries of the "
     "last 5 minutes, events and due deliveries of the last 30 minutes."
 )
 _NAMES = {
@@ -91,7 +91,7 @@ def _row(check: Check, result: ReconciliationResult) -> dict[str, object]:
 
 
 def _show_examples(check: Check, total: int, result: ReconciliationResult) -> None:
-    click.echo(f"\n{check.kind}: it does not hold that {check.statement} ({total}):")
+    click.echo(f"\n{check.kind} ({total}), against the rule that {check.statement}:")
     of_check = [finding for finding in result.found.findings if finding.check is check]
     for finding in of_check[:_EXAMPLES]:
         click.echo(f"  {finding.id}  {finding.detail}")

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -72,6 +73,30 @@ def test_help_texts_are_not_cut_off(run: Mizan) -> None:
     groups = [name for name, command in main.commands.items() if isinstance(command, click.Group)]
     for words in ([], *([group] for group in groups)):
         assert "..." not in run(*words, "--help").stdout.partition("Commands:")[2]
+
+
+def test_help_is_plain_whole_sentences(repository_root: Path) -> None:
+    """Every command and option explains itself, and no text uses the words that people did not understand."""
+    unclear = re.compile(
+        "could not be looked|Again is fine|Safe to run again|by chance|ladder|used up|go together|as they may|look whether"
+    )
+    for path, command in _all_commands(main, "mizan"):
+        texts = [command.help, *(one.help for one in command.params if isinstance(one, click.Option))]
+        for text in texts:
+            if text is None:  # such as --email, whose name says it
+                continue
+            assert text[0].isupper(), (path, text)
+            assert text.rstrip()[-1] in ".]", (path, text)
+        assert command.help, path
+    for source in (repository_root / "mizan").rglob("*.py"):
+        assert not unclear.search(source.read_text()), source
+
+
+def _all_commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, below in command.commands.items():
+            yield from _all_commands(below, f"{path} {name}")
 
 
 def test_json_is_an_object_for_every_list(run: Mizan) -> None:

@@ -58,7 +58,7 @@ def rows(answer: Any) -> Any:
 
 def test_list_and_replay_say_so_if_nothing_is_dead(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
     assert dead("list").stdout == "There are no dead letters.\n"
-    assert dead("list", "--kind", "deliveries").stdout == "No delivery has used up its tries.\n"
+    assert dead("list", "--kind", "deliveries").stdout == "There are no exhausted deliveries.\n"
     assert rows(dead("list", "--json")) == rows(dead("list", "--kind", "deliveries", "--json")) == []
     answer = dead("replay", "--all")
     assert (answer.exit_code, answer.stdout) == (0, "There is nothing to replay.\n")
@@ -131,7 +131,7 @@ def test_dead_letters_are_replayed(dead: Mizan, dead_letter_topic: DeadLetterTop
     assert answer.stdout.count("republished to webhooks.deliver") == 2
     assert answer.stderr.startswith("Error: 1: no consumer reads nowhere")
     again = dead("replay", "0")
-    assert (again.exit_code, again.stdout) == (0, "0: was replayed before\n")
+    assert (again.exit_code, again.stdout) == (0, "0: already replayed; nothing changed\n")
     assert len(dead_letter_topic.records()) == 2
     shown = parsed(dead("show", "0", "--json"))
     assert shown["replayed_by"] == acting_operator().name

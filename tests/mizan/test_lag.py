@@ -135,7 +135,7 @@ def test_records_without_a_consumer_are_exit_code_3(run: Mizan, line: Line) -> N
     assert run("lag").exit_code == 0
     answer = run("lag", "--max-seconds", "9999")
     assert answer.exit_code == 3
-    assert "records are waiting and no member consumes them: webhooks.delay.8" in answer.stderr
+    assert "records wait and no member consumes them: webhooks.delay.8" in answer.stderr
 
 
 def test_unavailable_kafka_is_exit_code_1(run: Mizan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,7 @@ def test_file_that_is_not_usable_json_is_refused(
     words = ("set-provider", application, "--method", "card", "--provider", "plutu")
     answer = mizan(*words, "--credentials", str(file))
     assert answer.exit_code == 1
-    assert answer.stderr == "Error: the credentials must be a JSON object of strings, with each key once\n"
+    assert answer.stderr == "Error: the credentials must be a JSON object of strings without duplicate keys\n"
 
 
 def test_unknown_application_is_refused(mizan: Mizan) -> None:

@@ -26,10 +26,10 @@ def environment(environment: dict[str, str], kafka_settings: KafkaSettings) -> d
 def test_table_shows_partitions_records_and_retention(run: Mizan, kafka_settings: KafkaSettings) -> None:
     """One row for each topic; those that were just created are marked."""
     first = run("topics")
-    assert (first.exit_code, first.stdout.count("made now")) == (0, len(ALL_TOPICS))
+    assert (first.exit_code, first.stdout.count("created now")) == (0, len(ALL_TOPICS))
     Line(kafka_settings).put(WEBHOOKS_DELIVER, *[b"x"] * 1100)
     answer = run("topics")
-    assert "made now" not in answer.stdout
+    assert "created now" not in answer.stdout
     head, *rows = answer.stdout.splitlines()
     assert head.split("  ")[0] == "topic"
     assert [row.split()[0] for row in rows] == [

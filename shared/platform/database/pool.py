@@ -187,7 +187,7 @@ class _ConnectionPool:
                     return self._connect()
             finally:
                 self._reconnecting.release()
-        raise DatabaseUnavailableError("PostgreSQL is away")
+        raise DatabaseUnavailableError("PostgreSQL is not available")
 
     def _connect(self) -> PooledConnection:
         try:

@@ -73,7 +73,7 @@ def test_demo_data_is_found_and_can_be_removed(demo: dict[str, str], database: D
         action for (action,) in log
     }
     again = CliRunner().invoke(main, ["remove-demo"], env=production)
-    assert (again.exit_code, again.stdout) == (0, "there is no demo here\n")
+    assert (again.exit_code, again.stdout) == (0, "there is no demo in this database\n")
 
 
 @pytest.mark.parametrize(
