@@ -1,12 +1,16 @@
 """The audit log page, and the labels of the actions and details in it."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from flask import render_template, url_for
 from flask_babel import lazy_gettext as _
 
+from shared.console.payment_labels import ATTEMPT_STATES, METHODS, PROVIDER_ANSWERS, PROVIDERS, STATUSES
 from shared.domain.accounts.failed_sign_ins import FailureReason
+from shared.domain.accounts.roles import Role
+from shared.domain.applications.credentials import CredentialKind
 from shared.domain.audit_log import Action, AuditEntry
 
 PAGE_SIZE = 50
@@ -59,6 +63,7 @@ DETAILS = {
     "before": _("Before"),
     "count": _("Number"),
     "delivery": _("Delivery"),
+    "duplicates": _("Duplicate payments only"),
     "email": _("Email"),
     "from": _("From"),
     "kind": _("Kind"),
@@ -80,6 +85,7 @@ DETAILS = {
     "resent": _("Resent"),
     "role": _("Role"),
     "run": _("Replay"),
+    "search": _("Search"),
     "service": _("Service"),
     "sessions": _("Sessions"),
     "status": _("Status"),
@@ -95,8 +101,36 @@ FAILURE_REASONS = {
     FailureReason.UNKNOWN_ACCOUNT: _("No such account"),
     FailureReason.REMOVED: _("The account was removed"),
     FailureReason.NOT_JOINED: _("The invitation was not accepted yet"),
-    FailureReason.THROTTLED: _("Too many failures: the password was not looked at"),
+    FailureReason.THROTTLED: _("Too many failures: the password was not checked"),
 }
+
+ROLES = {Role.OWNER: _("Owner"), Role.DEVELOPER: _("Developer"), Role.VIEWER: _("Viewer")}
+CREDENTIAL_KINDS = {CredentialKind.API_KEY: _("API key"), CredentialKind.ACCESS_TOKEN: _("Access token")}
+
+_VALUES: Mapping[str, Mapping[Any, object]] = {
+    "adapter": PROVIDERS,
+    "duplicates": {"yes": _("Yes")},
+    "kind": CREDENTIAL_KINDS,
+    "method": METHODS,
+    "methods": METHODS,
+    "outcome": ATTEMPT_STATES,
+    "provider_answer": PROVIDER_ANSWERS,
+    "role": ROLES,
+    "service": {"dashboard": _("Dashboard"), "monitor": _("Monitor")},
+    "status": STATUSES,
+}
+"""The labels of values that the code chose, by the name of the detail. Other values are what people wrote, or ids."""
+
+
+def label_value(action: str, name: str, value: object) -> list[object]:
+    """Return a detail's value for people: one label, or several if the detail is a list."""
+    labels: Mapping[Any, object] = _VALUES.get(name, {})
+    if name == "reason" and action == Action.SIGN_IN_FAILED:
+        labels = FAILURE_REASONS
+    elif name in ("from", "to") and action == Action.ROLE_CHANGED:
+        labels = ROLES
+    values = value if isinstance(value, list) else [value]
+    return [labels.get(str(each), each) for each in values]
 
 
 def render_audit_log(
@@ -119,8 +153,7 @@ def render_audit_log(
         entries=shown,
         actions=ACTIONS,
         detail_names=DETAILS,
-        failed=Action.SIGN_IN_FAILED,
-        failure_reasons=FAILURE_REASONS,
+        label_value=label_value,
         applications=applications,
         newest_url=None if is_first_page else url_for("people.audit", show=show),
         older_url=url_for("people.audit", before=shown[-1].id, show=show) if has_older else None,

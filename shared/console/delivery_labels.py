@@ -9,14 +9,17 @@ from shared.domain.deliveries.exhausted import GONE
 from shared.domain.deliveries.try_results import NO_URL, TryFailure
 from shared.domain.intents.states import EventType
 
+RETRYING = "retrying"
+"""The label's key of a pending delivery that was tried and did not arrive."""
 STATUSES = {
     "pending": _("Pending"),
+    RETRYING: _("Pending, retrying"),
     "succeeded": _("Succeeded"),
     "failed": _("Failed"),
     GONE: _("No longer kept"),
 }
-TONES = {"pending": "waiting", "succeeded": "good", "failed": "bad", GONE: "quiet"}
-EVENTS = {EventType.SUCCEEDED: _("Payment succeeded"), EventType.CANCELED: _("Payment canceled")}
+TONES = {"pending": "waiting", RETRYING: "waiting", "succeeded": "good", "failed": "bad", GONE: "quiet"}
+EVENTS = {EventType.SUCCEEDED: _("Payment succeeded"), EventType.CANCELED: _("Payment expired")}
 FAILURES = {
     TryFailure.DNS: _("Name not found"),
     TryFailure.REFUSED: _("Connection refused"),
@@ -40,7 +43,7 @@ FAILURE_EXPLANATIONS = {
     NO_URL: _("The webhook URL was removed before this try came due. Nothing was sent."),
 }
 RUN_OUTCOMES = {
-    None: _("Under way"),
+    None: _("In progress"),
     "done": _("Done"),
     "stopped": _("Stopped"),
     "no_url": _("Ended: the webhook URL was removed"),
@@ -48,3 +51,8 @@ RUN_OUTCOMES = {
 }
 """How resending many deliveries, or replaying many dead letters, ended; None while it runs."""
 RUN_TONES = {None: "waiting", "done": "good", "stopped": "quiet", "no_url": "bad", "paused": "bad"}
+
+
+def status_key(status: str, tries: int) -> str:
+    """Return the key of the status in STATUSES: a pending delivery that was tried before is being retried."""
+    return RETRYING if status == "pending" and tries else status

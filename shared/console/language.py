@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from babel.dates import format_datetime
 from flask import Flask, request, session, url_for
-from flask_babel import Babel
+from flask_babel import Babel, get_locale
 
 from shared.platform.web.languages import DEFAULT, LANGUAGES, LIBYA, format_amount
 
@@ -32,6 +32,12 @@ def moment(at: datetime) -> str:
     return format_datetime(at.astimezone(LIBYA), _MOMENT[lang], locale=lang)
 
 
+def list_separator() -> str:
+    """Return the comma between the items of a list, with its space, in the language of the page or mail."""
+    locale = get_locale()
+    return "، " if locale is not None and locale.language == "ar" else ", "
+
+
 def amount(minor: int, currency: str = "LYD") -> str:
     return format_amount(minor, currency, current_language())
 
@@ -46,6 +52,7 @@ def register_languages(app: Flask, home: str) -> None:
     )
     app.jinja_env.filters["moment"] = moment
     app.jinja_env.filters["amount"] = amount
+    app.jinja_env.globals["list_separator"] = list_separator
 
     @app.before_request
     def remember_choice() -> None:

@@ -1,7 +1,10 @@
-"""Labels for payments: methods and statuses. Templates know this module as `payment_labels`."""
+"""Labels for payments, attempts and providers, as in docs/terms.md. Templates know this module as `payment_labels`."""
 
 from flask_babel import lazy_gettext as _
 
+from shared.domain.applications.provider_accounts import ProviderName
+from shared.domain.attempts.decision_rules import RecordedAnswer
+from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
@@ -10,6 +13,7 @@ METHODS = {
     PaymentMethod.SADAD: _("Sadad"),
     PaymentMethod.ADFALI: _("Adfali"),
 }
+PROVIDERS = {ProviderName.SANDBOX: _("Sandbox"), ProviderName.PLUTU: _("Plutu")}
 STATUSES = {
     IntentStatus.SUCCEEDED: _("Paid"),
     IntentStatus.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),
@@ -21,4 +25,21 @@ TONES = {
     IntentStatus.REQUIRES_PAYMENT_METHOD: "waiting",
     IntentStatus.PROCESSING: "waiting",
     IntentStatus.CANCELED: "quiet",
+}
+ATTEMPT_STATES = {
+    AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),
+    AttemptState.AWAITING_REDIRECT: _("On the provider's page"),
+    AttemptState.SENT: _("Sent to the provider"),
+    AttemptState.UNKNOWN: _("Outcome unknown"),
+    AttemptState.PAID: _("Paid"),
+    AttemptState.DECLINED: _("Declined"),
+    AttemptState.ABANDONED: _("Left unfinished"),
+    AttemptState.DUPLICATE: _("Duplicate payment"),
+}
+PROVIDER_ANSWERS = {
+    RecordedAnswer.PAID: _("Paid"),
+    RecordedAnswer.DECLINED: _("Declined"),
+    RecordedAnswer.NOT_PAID: _("Not paid so far"),
+    RecordedAnswer.UNKNOWN: _("The provider did not say"),
+    RecordedAnswer.NOT_SUPPORTED: _("The provider cannot be asked"),
 }

@@ -5,7 +5,7 @@ import pytest
 
 from shared.console.audit_log import ACTIONS
 from shared.domain.accounts.roles import Role
-from shared.domain.audit_log import Action, Actor, add_audit_entry
+from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from tests.dashboard.world import DashboardWorld
 
 
@@ -32,6 +32,36 @@ def test_audit_log_entry_shows_who_what_when_and_from_where(pages: DashboardWorl
 
 def test_every_audit_log_action_has_a_label() -> None:
     assert set(ACTIONS) == set(Action)
+
+
+@pytest.mark.parametrize(
+    ("action", "details", "shown"),
+    [
+        (Action.MEMBER_INVITED, {"role": "developer"}, "الدور: <bdi>مطوّر</bdi>"),
+        (Action.ROLE_CHANGED, {"from": "viewer", "to": "owner"}, "إلى: <bdi>مالك</bdi>"),
+        (Action.CREDENTIAL_ISSUED, {"kind": "access_token"}, "النوع: <bdi>رمز الوصول</bdi>"),
+        (Action.METHODS_CHANGED, {"methods": ["card", "sadad"]}, "<bdi>بطاقة مصرفية · سداد</bdi>"),
+        (Action.PROVIDER_SET, {"adapter": "plutu"}, "المزوّد: <bdi>بلوتو</bdi>"),
+        (Action.ATTEMPT_DECIDED, {"outcome": "duplicate"}, "النتيجة: <bdi>دفعة مكرّرة</bdi>"),
+        (Action.ATTEMPT_DECIDED, {"provider_answer": "not_paid"}, "<bdi>لم تُدفع حتى الآن</bdi>"),
+        (Action.PAYMENTS_EXPORTED, {"status": "canceled"}, "الحالة: <bdi>منتهية الصلاحية</bdi>"),
+        (Action.PAYMENTS_EXPORTED, {"duplicates": "yes"}, "الدفعات المكرّرة فقط: <bdi>نعم</bdi>"),
+        (Action.PAYMENTS_EXPORTED, {"search": "card"}, "بحث: <bdi>card</bdi>"),
+    ],
+)
+def test_arabic_audit_log_has_no_code_words(
+    pages: DashboardWorld, action: Action, details: AuditDetails, shown: str
+) -> None:
+    """Roles, methods, states and kinds are translated. What a person wrote stays as it is."""
+    with pages.database.transaction() as connection:
+        add_audit_entry(
+            connection,
+            Actor("Amal", address="192.0.2.1"),
+            action,
+            merchant_id=pages.merchant.id,
+            details=details,
+        )
+    assert shown in pages.person(Role.OWNER).open("/audit?lang=ar").text
 
 
 def test_audit_log_is_listed_page_by_page(pages: DashboardWorld) -> None:

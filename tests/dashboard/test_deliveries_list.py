@@ -46,7 +46,7 @@ def test_each_delivery_is_listed_with_its_details(
     assert "Test" in test
     assert "200" in test
     assert "Not tried yet" in untried
-    assert "Payment canceled" in canceled
+    assert "Payment expired" in canceled
     assert "404 3" in canceled
     assert re.search(r"404 3 \d+ \w+ \d{4}, \d\d:\d\d:\d\d \d", canceled), "when the next try is due"
     assert "No answer in time 9 –" in silent

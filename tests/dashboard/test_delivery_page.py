@@ -38,7 +38,7 @@ def test_delivery_page_shows_details_and_every_try(
     deliveries.add_try(delivery, 2, 301, answer=b"moved")
     deliveries.add_try(delivery, 3, 500, answer=b"broken", is_resend=True)
     raw = show(viewer, pages, delivery)
-    assert viewer.title == "Payment canceled"
+    assert viewer.title == "Payment expired"
     for word in (str(delivery), str(intent), "Failed", "https://shop.example.ly/hooks", "42 ms"):
         assert word in viewer.text
     assert "Try 1 · Step 1 of 9 TLS error" in viewer.text

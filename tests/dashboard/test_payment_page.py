@@ -87,7 +87,7 @@ def test_the_timeline_of_a_payment_that_was_declined_and_then_paid(pages: Dashbo
         "Processing",
         "The provider confirmed the payment: Bank card.",
         "Paid.",
-        "Webhook payment_intent.succeeded Pending 2 tries, last answer 503",
+        "Webhook payment_intent.succeeded Pending, retrying 2 tries, last answer 503",
         "Attempts to pay",
         "Declined There was not enough money in the account.",
         "Paid",
@@ -119,7 +119,7 @@ def test_late_payment_and_a_duplicate_are_explained(pages: DashboardWorld, clock
         "Expired unpaid.",
         "Paid late",
         "A second payment was taken: Sadad. Settle it with the customer.",
-        "Second payment",
+        "Duplicate payment",
         f"plutu-{second.attempt}",
     )
     assert "This was paid twice" in person.text

@@ -77,7 +77,7 @@ def test_a_bulk_resend_runs_in_the_background_and_shows_its_progress(
     job.run_once()
     developer.open(progress)
     assert progress_on(developer) == pytest.approx(BATCH / len(made), abs=0.001)
-    assert "Under way" in developer.text
+    assert "In progress" in developer.text
     part = developer.open(progress, **{"X-Part": "progress"}).text
     assert "<html" not in part
     assert "data-final" not in part

@@ -16,7 +16,7 @@ _ALL = frozenset(Role)
 _ACTIONS = {
     "/": {"Create an application": _OWNERS},
     "overview": {},
-    "payments": {"Show": _ALL, "Export as CSV": _ALL},
+    "payments": {"Filter": _ALL, "Export as CSV": _ALL},
     "payment": {},
     "deliveries": {"Filter": _ALL, "Live": _ALL, "Resend failed deliveries": _WRITERS},
     "delivery": {"Live": _ALL, "Resend": _WRITERS},

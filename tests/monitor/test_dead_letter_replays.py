@@ -62,7 +62,7 @@ def test_bulk_replay_replays_all_dead_letters_and_shows_progress(
     assert "130 dead letters are not replayed yet" in operator.text
     run = begin(operator)
     assert "0 of 130" in operator.text
-    assert "Under way" in operator.text
+    assert "In progress" in operator.text
     start_replays()
     path = f"/dead-letters/replays/{run}"
     eventually(lambda: "data-final" in operator.open(path, **{"X-Part": "run"}).text)

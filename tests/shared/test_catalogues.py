@@ -1,5 +1,6 @@
 """The translations of each service are complete, current and compiled."""
 
+import re
 from io import BytesIO
 from pathlib import Path
 
@@ -65,3 +66,14 @@ def test_arabic_texts_have_arabic_letters(service: str) -> None:
         texts = message.string if isinstance(message.string, list | tuple) else [message.string]
         for text in texts:
             assert not message.id or any("\u0600" <= character <= "\u06ff" for character in str(text)), text
+
+
+_LATIN_MARK = re.compile(r"[\u0600-\u06ff\u200e\u200f][»)\]]?[,;?]|[,;?]\s+[«(\[]?[\u0600-\u06ff]")
+
+
+def test_arabic_texts_have_arabic_punctuation(service: str) -> None:
+    """Between Arabic words, ، ؛ and ؟ stand instead of the Latin marks."""
+    for message in _catalogue(service, "ar"):
+        texts = message.string if isinstance(message.string, list | tuple) else [message.string]
+        for text in texts:
+            assert not message.id or not _LATIN_MARK.search(str(text)), text

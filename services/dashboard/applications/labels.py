@@ -2,9 +2,9 @@
 
 from flask_babel import lazy_gettext as _
 
-from shared.console.payment_labels import METHODS
+from shared.console.audit_log import CREDENTIAL_KINDS
+from shared.console.payment_labels import METHODS, PROVIDERS
 from shared.domain.applications import merchants
-from shared.domain.applications.credentials import CredentialKind
 from shared.domain.applications.errors import (
     CredentialExistsError,
     InvalidNameError,
@@ -14,7 +14,6 @@ from shared.domain.applications.errors import (
 from shared.domain.applications.provider_accounts import (
     CredentialsIncompleteError,
     InvalidCredentialError,
-    ProviderName,
 )
 from shared.domain.deliveries.pause import SendingRefusedError, SendRefusal
 from shared.platform.errors import RefusedError
@@ -74,10 +73,6 @@ def refusal_text(error: RefusedError | WebhookUrlError) -> str:
     return str(_REFUSALS[type(error)])
 
 
-ADAPTERS = {ProviderName.SANDBOX: _("Sandbox"), ProviderName.PLUTU: _("Plutu")}
-CREDENTIAL_KINDS = {CredentialKind.API_KEY: _("API key"), CredentialKind.ACCESS_TOKEN: _("Access token")}
-
-
 def template_labels() -> dict[str, object]:
     """Return what every template of this feature can use."""
-    return {"method_names": METHODS, "adapter_names": ADAPTERS, "kind_names": CREDENTIAL_KINDS}
+    return {"method_names": METHODS, "adapter_names": PROVIDERS, "kind_names": CREDENTIAL_KINDS}

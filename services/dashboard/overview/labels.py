@@ -8,7 +8,7 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from services.dashboard.overview.health import TriedDelivery
-from shared.console.delivery_labels import FAILURES, STATUSES
+from shared.console.delivery_labels import FAILURES, STATUSES, status_key
 from shared.console.language import current_language, moment
 
 TIME_BINS = (
@@ -58,7 +58,7 @@ def describe_delivery(delivery: TriedDelivery) -> str:
         _(
             "%(at)s: %(status)s, %(answer)s",
             at=moment(delivery.at),
-            status=STATUSES[delivery.status],
+            status=STATUSES[status_key(delivery.status, tries=1)],
             answer=response_label(delivery),
         )
     )

@@ -5,16 +5,6 @@ from flask_babel import lazy_gettext as _
 from services.dashboard.payments.forms import MAX_SEARCH, FilterError
 from shared.domain.attempts.states import AttemptState
 
-ATTEMPT_STATES = {
-    AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),
-    AttemptState.AWAITING_REDIRECT: _("The customer is on the provider's page"),
-    AttemptState.SENT: _("Sent to the provider"),
-    AttemptState.UNKNOWN: _("No answer yet; we keep asking the provider"),
-    AttemptState.PAID: _("Paid"),
-    AttemptState.DECLINED: _("Declined"),
-    AttemptState.ABANDONED: _("Left unfinished"),
-    AttemptState.DUPLICATE: _("Second payment"),
-}
 ATTEMPT_TONES = {
     AttemptState.PAID: "good",
     AttemptState.DECLINED: "quiet",

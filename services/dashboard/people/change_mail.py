@@ -12,7 +12,8 @@ from flask_babel import gettext as _
 from services.dashboard.access import take_noted_changes
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.mail import Mail, MailQueue
-from shared.console.audit_log import ACTIONS, DETAILS
+from shared.console.audit_log import ACTIONS, DETAILS, label_value
+from shared.console.language import list_separator
 from shared.domain.audit_log import Action, AuditEntry
 from shared.domain.security_changes import ChangesToMail, read_changes_to_mail
 from shared.platform.database.pool import Database, DatabaseUnavailableError
@@ -109,7 +110,8 @@ def _details(entry: AuditEntry) -> Iterator[tuple[str, str]]:
         if name in _URLS:
             yield str(DETAILS[name]), urlsplit(str(value)).hostname or ""
         elif name in _SHOWN_DETAILS:
-            yield str(DETAILS[name]), ", ".join(value) if isinstance(value, list) else str(value)
+            labels = label_value(entry.action, name, value)
+            yield str(DETAILS[name]), list_separator().join(map(str, labels))
 
 
 def _line(label: str, value: str) -> str:

@@ -10,7 +10,6 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from services.dashboard.access import current_session, record_action
-from services.dashboard.applications.labels import CREDENTIAL_KINDS
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.invitations import (
     AlreadyJoinedError,
@@ -21,6 +20,7 @@ from services.dashboard.people.invitations import (
     reissue_invitation,
 )
 from services.dashboard.people.mail import MailFailedError, send_invitation
+from shared.console.audit_log import CREDENTIAL_KINDS, ROLES
 from shared.domain.accounts.members import (
     InvalidEmailError,
     LastOwnerError,
@@ -40,11 +40,6 @@ from shared.domain.applications.credentials import (
 from shared.domain.audit_log import Action
 from shared.platform.errors import RefusedError
 
-ROLES = {
-    Role.OWNER: lazy_gettext("Owner"),
-    Role.DEVELOPER: lazy_gettext("Developer"),
-    Role.VIEWER: lazy_gettext("Viewer"),
-}
 _REFUSALS: dict[type[RefusedError], str] = {
     InvalidEmailError: lazy_gettext("This is not an email address."),
     MemberExistsError: lazy_gettext("Somebody with this email address is already in your team."),

@@ -3,6 +3,7 @@
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
+from shared.console.payment_labels import ATTEMPT_STATES, PROVIDER_ANSWERS
 from shared.domain.attempts.decision_proposals import OwnProposalError, ProposalEndedError
 from shared.domain.attempts.decision_rules import (
     AttemptChangedError,
@@ -17,29 +18,12 @@ from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import EventType
 from shared.platform.errors import RefusedError
 
-STATES = {
-    AttemptState.AWAITING_CODE: _("Waiting for the customer's code"),
-    AttemptState.AWAITING_REDIRECT: _("On the provider's page"),
-    AttemptState.SENT: _("Sent to the provider"),
-    AttemptState.UNKNOWN: _("Outcome unknown"),
-    AttemptState.PAID: _("Paid"),
-    AttemptState.DECLINED: _("Declined"),
-    AttemptState.ABANDONED: _("Abandoned"),
-    AttemptState.DUPLICATE: _("Duplicate payment"),
-}
 TONES = {
     AttemptState.PAID: "good",
     AttemptState.DECLINED: "quiet",
     AttemptState.ABANDONED: "quiet",
     AttemptState.DUPLICATE: "bad",
     AttemptState.UNKNOWN: "bad",
-}
-ANSWERS = {
-    RecordedAnswer.PAID: _("Paid"),
-    RecordedAnswer.DECLINED: _("Declined"),
-    RecordedAnswer.NOT_PAID: _("Not paid so far"),
-    RecordedAnswer.UNKNOWN: _("The provider did not say"),
-    RecordedAnswer.NOT_SUPPORTED: _("The provider cannot be asked"),
 }
 ANSWER_TONES = {RecordedAnswer.PAID: "good", RecordedAnswer.UNKNOWN: "bad"}
 OUTCOMES = {"paid": _("It was paid"), "declined": _("It was not paid")}
@@ -80,18 +64,18 @@ def _explain_refusal(error: RefusedError) -> object:
         case OutcomeKnownError():
             return gettext(
                 "Nothing was changed: the outcome is already known. The state is: %(state)s.",
-                state=STATES[error.state],
+                state=ATTEMPT_STATES[error.state],
             )
         case AttemptChangedError():
             return gettext(
                 "Nothing was changed: the attempt has changed since you opened the page."
                 " The state is now: %(state)s. Check it again.",
-                state=STATES[error.state],
+                state=ATTEMPT_STATES[error.state],
             )
         case ContradictsProviderError():
             return gettext(
                 "Nothing was changed: the provider contradicts this. Its answer was: %(answer)s.",
-                answer=ANSWERS[error.answer],
+                answer=PROVIDER_ANSWERS[error.answer],
             )
         case ProposalEndedError():
             return gettext(
@@ -101,6 +85,6 @@ def _explain_refusal(error: RefusedError) -> object:
         case NotDuplicateError():
             return gettext(
                 "Nothing was changed: this is not a duplicate payment. The state is: %(state)s.",
-                state=STATES[error.state],
+                state=ATTEMPT_STATES[error.state],
             )
     return gettext("It could not be done: %(why)s", why=str(error))

@@ -15,6 +15,7 @@ from services.monitor.attempts import labels
 from services.monitor.attempts.forms import EMPTY_INPUT, FormInput, parse_decision, parse_note, parse_seen
 from services.monitor.attempts.queries import find_attempt
 from services.monitor.dependencies import Dependencies
+from shared.console.payment_labels import ATTEMPT_STATES
 from shared.console.requests import wants_part
 from shared.domain.attempts.decision_proposals import (
     OutdatedProposal,
@@ -95,7 +96,7 @@ class AttemptViews:
         def act(connection: Connection[Any]) -> tuple[str, str]:
             approved = approve_proposal(connection, attempt, proposal, current_session().actor)
             if isinstance(approved, OutdatedProposal):
-                state = labels.STATES[approved.state]
+                state = ATTEMPT_STATES[approved.state]
                 text = _(
                     "Nothing was approved: the attempt has changed since it was proposed. The state is: %(state)s.",
                     state=state,

@@ -22,6 +22,7 @@ from services.monitor.exhausted_deliveries.queries import (
     list_bulk_resends,
     list_tries,
 )
+from shared.console.language import list_separator
 from shared.console.requests import wants_part
 from shared.domain.applications.registry import application_names
 from shared.domain.audit_log import Action, AuditDetails
@@ -231,7 +232,7 @@ def _flash_summary(outcome: BulkResendSummary) -> None:
             _(
                 "Not resent, because the application has no webhook URL, is paused,"
                 " or already has a resend in progress: %(names)s",
-                names=", ".join(named) + more,
+                names=list_separator().join(named) + more,
             ),
             "bad",
         )

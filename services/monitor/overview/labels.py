@@ -76,8 +76,8 @@ _COUNT_SENTENCES: dict[ProblemKind, Callable[[int], str]] = {
         n,
     ),
     ProblemKind.DELIVERIES_EXHAUSTED: lambda n: ngettext(
-        "%(num)s delivery used up its tries in the last hour.",
-        "%(num)s deliveries used up their tries in the last hour.",
+        "%(num)s delivery exhausted its retries in the last hour.",
+        "%(num)s deliveries exhausted their retries in the last hour.",
         n,
     ),
     ProblemKind.UNDECIDED: lambda n: ngettext(
