@@ -13,13 +13,14 @@ from flask import Blueprint, abort, flash, redirect, render_template, request, u
 from flask.typing import ResponseReturnValue
 
 from .database import Database
-from .endpoint_debug import Behaviour, EndpointSwitch, Verdict, last_requests
+from .endpoint_debug import Behaviour, EndpointRequest, EndpointSwitch, Verdict, last_requests
 from .orders import latest_orders
 from .payments import list_payments
 from .progress import order_state
 from .settings import Settings, is_loopback
 from .webhook_inbox import add_secret
 
+_DELIVERY_ID = re.compile(r'"id":\s*"([0-9a-f-]{36})"')
 _SECRET = re.compile(r"whsec_[\x21-\x7e]{8,200}")
 
 
@@ -49,9 +50,8 @@ class AdminPages:
             "admin.html",
             behaviours=Behaviour,
             behaviour=self.endpoint_switch.behaviour,
-            requests=last,
+            requests=[(one, _find_delivery_id(one)) for one in last],
             is_secret_outdated=bool(last) and last[0].verdict is Verdict.BAD_SIGNATURE,
-            dashboard_url=self.settings.dashboard_url,
         )
 
     def set_switch(self) -> ResponseReturnValue:
@@ -71,6 +71,12 @@ class AdminPages:
         else:
             flash("secret_is_wrong")
         return redirect(url_for("admin.show"), 303)
+
+
+def _find_delivery_id(seen: EndpointRequest) -> str | None:
+    """Return the id of the delivery in the body, if Mizan signed it."""
+    found = None if seen.verdict is Verdict.BAD_SIGNATURE else _DELIVERY_ID.search(seen.body)
+    return found and found[1]
 
 
 def admin_blueprint(admin: AdminPages) -> Blueprint:

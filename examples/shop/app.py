@@ -103,12 +103,14 @@ def _register_template_helpers(app: Flask, settings: Settings) -> None:
             "product_name": lambda code: texts.product_name(code, lang),
             "product_description": lambda code: texts.product_description(code, lang),
             "format_money": lambda amount: texts.format_money(amount, lang),
+            "format_time": lambda at: texts.format_time(datetime.fromtimestamp(at, _TRIPOLI), lang),
             "has_admin": settings.has_admin,
+            # Not for customers, who have no account in the dashboard.
+            "dashboard_link": settings.dashboard_link if settings.has_admin else lambda *_path: None,
         }
 
     app.add_template_filter(_iso, "iso")
     app.add_template_filter(_clock, "clock")
-    app.add_template_filter(_day_and_clock, "day_and_clock")
 
 
 def _iso(at: float) -> str:
@@ -117,10 +119,6 @@ def _iso(at: float) -> str:
 
 def _clock(at: float) -> str:
     return datetime.fromtimestamp(at, _TRIPOLI).strftime("%H:%M:%S")
-
-
-def _day_and_clock(at: float) -> str:
-    return datetime.fromtimestamp(at, _TRIPOLI).strftime("%d.%m. %H:%M:%S")
 
 
 def _register_error_pages(app: Flask) -> None:

@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
+
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class CredentialsError(Exception):
@@ -19,6 +22,8 @@ class Credentials:
     api_key: str = field(repr=False)
     access_token: str = field(repr=False)
     webhook_secret: str = field(repr=False)
+    application_id: str | None = None
+    """Not a secret. With it, links lead to the very payment or delivery in the dashboard."""
 
 
 def read_credentials(path: Path) -> Credentials:
@@ -28,7 +33,9 @@ def read_credentials(path: Path) -> Credentials:
         values = [str(known[name]) for name in ("api_key", "access_token", "webhook_secret")]
     except (OSError, ValueError, KeyError, TypeError):
         raise CredentialsError(f"cannot read credentials from {path}") from None
-    return Credentials(*values)
+    application_id = known.get("application_id")
+    is_id = isinstance(application_id, str) and _UUID.fullmatch(application_id)
+    return Credentials(*values, application_id=application_id if is_id else None)
 
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -58,6 +65,21 @@ class Settings:
     def has_admin(self) -> bool:
         """Whether the admin pages exist. They have no sign-in, so only a local shop has them."""
         return is_loopback(urlsplit(self.public_url).hostname)
+
+    def dashboard_link(self, *path: str) -> str | None:
+        """Return the address of a page of the shop's application in the dashboard, such as ("payments", uuid).
+
+        Without the application's id in the credentials file, return that of the start page. None without a dashboard.
+        """
+        if self.dashboard_url is None:
+            return None
+        try:
+            application = read_credentials(self.credentials_file).application_id
+        except CredentialsError:
+            application = None
+        if application is None:
+            return self.dashboard_url
+        return "/".join((self.dashboard_url, "applications", application, *path))
 
 
 def is_loopback(host: str | None) -> bool:

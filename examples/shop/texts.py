@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from flask import Flask, Response, g, request
 
@@ -109,7 +110,7 @@ _TEXTS = {
     "step_paid_twice": ("دُفع مرّتين: يجب ردّ المبلغ", "Paid twice: refund needed"),
     "about_cart": ("بمرجع خاصّ بنا، قبل أن يُسأل ميزان.", "With our own reference, before Mizan is called."),
     "about_intent_created": ("\u2066POST /payment-intents\u2069، يمكن تكراره بلا ضرر.", "POST /payment-intents, which is safe to repeat."),
-    "about_at_checkout": ("أُرسل الزبون إلى checkout_url.", "The customer was sent to checkout_url."),
+    "about_at_checkout": ("أُرسل الزبون إلى \u2066checkout_url\u2069.", "The customer was sent to checkout_url."),
     "about_paid": ("بحسب ميزان.", "According to Mizan."),
     "about_webhook": ("التوقيع صحيح، كُتب ثم أُجيب.", "Signature is valid; stored, then acknowledged."),
     "about_webhook_missing": ("لم يصل بعد؛ عرفنا بالدفع لأننا سألنا.", "Not received yet; we know of the payment because we asked."),
@@ -143,15 +144,17 @@ _TEXTS = {
     "behave_hang": ("لا يجيب: يصمت 15 ثانية، وميزان ينتظر 10", "Hangs for 15 seconds; Mizan waits for 10"),
     "behave_redirect": ("يحوّل إلى عنوان آخر، 302، وميزان لا يتبعه", "Redirects with 302, which Mizan does not follow"),
     "behave_unauthorized": ("يرفض بلا سبب، 401", "Refuses without a reason, 401"),
-    "set_switch": ("اضبط", "Set"),
-    "switch_is_set": ("ضُبط.", "Saved."),
-    "to_deliveries": ("الإشعارات في لوحة التحكّم", "Deliveries in the dashboard"),
+    "set_switch": ("اضبط الردّ", "Set the response"),
+    "switch_is_set": ("ضُبط ردّ المتجر على الإشعارات: {how}.", "The response to webhooks is set: {how}."),
+    "to_deliveries": ("عمليات التسليم في لوحة التحكّم", "Deliveries in the dashboard"),
+    "to_delivery": ("عملية التسليم هذه في لوحة التحكّم", "This delivery in the dashboard"),
+    "to_payment": ("هذه الدفعة في لوحة التحكّم", "This payment in the dashboard"),
     "secret": ("سرّ الإشعارات", "Webhook secret"),
-    "secret_more": ("بعد تغيير السرّ في لوحة التحكّم أو بأمر mizan app roll-secret، الصقه هنا. يُقبل القديم يومين آخرين.", "After you roll the secret in the dashboard or with mizan app roll-secret, paste the new one here. The old one is accepted for two more days."),
+    "secret_more": ("بعد تغيير السرّ في لوحة التحكّم أو بأمر \u2066mizan app roll-secret\u2069، الصقه هنا. يُقبل القديم يومين آخرين.", "After you roll the secret in the dashboard or with mizan app roll-secret, paste the new one here. The old one is accepted for two more days."),
     "new_secret": ("السرّ الجديد", "New webhook secret"),
     "add_secret": ("أضف السرّ", "Add secret"),
     "secret_is_added": ("أُضيف السرّ، وهو مقبول من الآن.", "The secret was added and is accepted from now on."),
-    "secret_is_wrong": ("السرّ يبدأ بـ whsec_ ولا فراغ فيه.", "A secret begins with whsec_ and has no spaces."),
+    "secret_is_wrong": ("السرّ يبدأ بـ \u2066whsec_\u2069 ولا فراغ فيه.", "A secret begins with whsec_ and has no spaces."),
     "secret_is_outdated": ("آخر إشعار لم يطابق أي سرّ نعرفه، فرفضناه بـ 401. إن كان السرّ قد تغيّر فالصق الجديد أدناه؛ يعيد ميزان المحاولة وحده.", "The last webhook matched no known secret, so we refused it with 401. If the secret was rolled, paste the new one below; Mizan retries automatically."),
     "requests": ("آخر الطلبات إلى نقطة الإشعارات", "Last requests to the endpoint"),
     "no_requests": ("لم يصل شيء بعد.", "No requests yet."),
@@ -188,6 +191,31 @@ def product_description(code: str, lang: str) -> str:
 def describe_lines(lines: Iterable[Line], lang: str) -> str:
     names = (f"{product_name(line.product, lang)} × {line.quantity}" for line in lines)
     return ("، " if lang == "ar" else ", ").join(names)
+
+
+_MONTHS = {
+    "ar": [
+        "يناير",
+        "فبراير",
+        "مارس",
+        "أبريل",
+        "مايو",
+        "يونيو",
+        "يوليو",
+        "أغسطس",
+        "سبتمبر",
+        "أكتوبر",
+        "نوفمبر",
+        "ديسمبر",
+    ],
+    "en": ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"],
+}
+
+
+def format_time(at: datetime, lang: str) -> str:
+    """Format a date and time as Mizan's pages do: 17 Nov 2026, 09:05:00."""
+    comma = "،" if lang == "ar" else ","
+    return f"{at.day} {_MONTHS[lang][at.month - 1]} {at.year}{comma} {at:%H:%M:%S}"
 
 
 def format_money(amount: int, lang: str) -> str:
