@@ -12,6 +12,7 @@ from mizan.command_context import command_settings, open_transaction
 from mizan.output import CommandGroup, json_option, show_with_rows, timestamp
 from services.dashboard.payments.queries import PaymentHistory, find_payment
 from services.dashboard.payments.timeline import TimelineEntry, build_timeline
+from shared.domain.attempts.states import MAX_CODE_TRIES
 from shared.platform.uuids import parse_uuid
 
 # A merchant's reference is unique within an application only, and indexed by application.
@@ -87,6 +88,8 @@ def _timeline_row(entry: TimelineEntry) -> Mapping[str, Any]:
     return {
         "at": timestamp(entry.at),
         "what": entry.kind.value,
+        "note": entry.wrong_code
+        and f"Wrong code entered ({entry.wrong_code} of {MAX_CODE_TRIES}); nothing was taken",
         "attempt_id": attempt and attempt.id,
         "method": attempt and attempt.method,
         "provider": attempt and attempt.provider,

@@ -1,10 +1,11 @@
 """Labels for payments, attempts and providers, as in docs/terms.md. Templates know this module as `payment_labels`."""
 
+from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
 from shared.domain.applications.provider_accounts import ProviderName
 from shared.domain.attempts.decision_rules import RecordedAnswer
-from shared.domain.attempts.states import AttemptState
+from shared.domain.attempts.states import MAX_CODE_TRIES, AttemptState
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
@@ -43,3 +44,10 @@ PROVIDER_ANSWERS = {
     RecordedAnswer.UNKNOWN: _("The provider did not say"),
     RecordedAnswer.NOT_SUPPORTED: _("The provider cannot be asked"),
 }
+
+
+def wrong_code_label(number: int) -> str:
+    """Return the text of a timeline for a wrong one-time code, the customer's entry `number`."""
+    return gettext(
+        "Wrong code entered (%(number)d of %(most)d); nothing was taken", number=number, most=MAX_CODE_TRIES
+    )

@@ -9,10 +9,10 @@ import pytest
 from cryptography.fernet import Fernet
 
 from services.checkout.payments.limits import CODES_PER_INTENT
-from services.checkout.payments.one_time_codes import MAX_TRIES, RESEND_AFTER_S, VALID_S
+from services.checkout.payments.one_time_codes import RESEND_AFTER_S, VALID_S
 from services.checkout.providers.http_client import HttpReply, ProviderClient
 from services.checkout.verification.verifier import Verifier
-from shared.domain.attempts.states import IN_FLIGHT_WINDOW
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW, MAX_CODE_TRIES
 from shared.platform.encryption import SecretBox
 from shared.platform.settings import SandboxSettings
 from tests.checkout.customer import Customer
@@ -49,6 +49,30 @@ def test_five_wrong_codes_end_the_attempt(pages: CheckoutWorld) -> None:
     assert customer.title == PAID
 
 
+def test_each_wrong_code_is_recorded_with_its_number(pages: CheckoutWorld) -> None:
+    """With the event that followed from it. The request for a code, and a right code, are not wrong codes."""
+    intent = pages.make_intent()
+    customer = pages.customer(intent)
+    customer.pay_by_card("6395043835180860")
+    for _ in range(MAX_CODE_TRIES):
+        customer.enter_code("222222")
+    customer.pay_by_wallet("adfali", "0921234567")
+    customer.enter_code("2222")
+    customer.enter_code("1111")
+    assert customer.title == PAID
+    recorded = pages.rows(
+        """select split_part(type, '.', 2), wrong_code from intent_events where intent_uuid = %s
+           and (wrong_code is not null or type not like '%%processing') order by seq""",
+        intent.uuid,
+    )
+    assert recorded == [
+        ("created", None),
+        ("requires_payment_method", None),
+        *(("requires_payment_method", number) for number in (1, 2, 3, 4, 5, 1)),
+        ("succeeded", None),
+    ]
+
+
 def test_concurrent_codes_use_at_most_five_tries(pages: CheckoutWorld) -> None:
     """Of twenty at the same moment, at most five reach the wallet."""
     intent = pages.make_intent()
@@ -58,7 +82,7 @@ def test_concurrent_codes_use_at_most_five_tries(pages: CheckoutWorld) -> None:
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(lambda tab: tab.enter_code("2222"), tabs))
     (tried,) = pages.rows("select codes_tried from code_challenges")[0]
-    assert 1 <= tried <= MAX_TRIES
+    assert 1 <= tried <= MAX_CODE_TRIES
     assert pages.rows("select max(provider_requests) from payment_attempts")[0][0] == tried
 
 
@@ -106,7 +130,7 @@ def test_new_code_does_not_reset_the_tries(pages: CheckoutWorld, still: Clock) -
     intent = pages.make_intent(expires_at=NOW + timedelta(hours=2))
     customer = pages.customer(intent)
     customer.pay_by_wallet("adfali", "0921234567")
-    for _ in range(MAX_TRIES - 1):
+    for _ in range(MAX_CODE_TRIES - 1):
         customer.enter_code("2222")
     still.stop_at(NOW + timedelta(seconds=RESEND_AFTER_S))
     customer.resend_code()

@@ -12,6 +12,7 @@ from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find, expire_due
 from tests.clock import Clock
+from tests.code_entries import enter_wrong_codes
 from tests.dashboard.payment_rows import make_attempt, make_delivery, make_intent
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
@@ -152,3 +153,20 @@ def test_webhook_in_the_timeline_links_to_its_delivery(pages: DashboardWorld) ->
     person = open_payment(pages, intent)
     assert f"/deliveries/{delivery}" in person.response.text
     assert str(other) not in person.response.text
+
+
+def test_wrong_codes_are_not_shown_as_requests_for_money(pages: DashboardWorld) -> None:
+    intent = new_intent(pages)
+    enter_wrong_codes(pages.database, intent, 2)
+    timeline = open_payment(pages, intent).text.partition("Timeline")[2].partition("Attempts to pay")[0]
+    assert "asked to take the money" not in timeline
+    in_order(
+        f"Timeline {timeline}",
+        "The customer started to pay: Adfali.",
+        "Wrong code entered (1 of 5); nothing was taken.",
+        "Wrong code entered (2 of 5); nothing was taken.",
+    )
+    assert "Waiting for payment again." not in timeline
+    arabic = pages.person(Role.VIEWER, lang="ar")
+    arabic.open(f"/applications/{pages.application.id}/payments/{intent}")
+    assert "أُدخل رمز خاطئ (2 من 5)؛ لم يُخصم شيء" in arabic.text

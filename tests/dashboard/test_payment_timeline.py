@@ -25,9 +25,15 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
             PaymentAttempt(uuid4(), "card", "sandbox", state, None, None, at(began), at(changed))
             for state, began, changed in attempts
         ],
-        [PaymentEvent(seq, f"payment_intent.{kind}", at(when)) for seq, (kind, when) in enumerate(events, 1)],
+        [_event(seq, kind, when) for seq, (kind, when) in enumerate(events, 1)],
         [],
     )
+
+
+def _event(seq: int, kind: str, when: float) -> PaymentEvent:
+    """`kind` ends with the number of the code, if the event followed from a wrong one."""
+    name, _, wrong_code = kind.partition(" ")
+    return PaymentEvent(seq, f"payment_intent.{name}", at(when), int(wrong_code) if wrong_code else None)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +89,48 @@ def payment(events: list[tuple[str, float]], attempts: list[tuple[str, float, fl
             [("created", 0)],
             [("abandoned", 1, 2)],
             [EntryKind.CREATED, EntryKind.ATTEMPT_STARTED, EntryKind.ATTEMPT_ABANDONED],
+        ),
+        # A wrong code is one entry: nothing was taken. The fifth ends the attempt.
+        (
+            [
+                ("created", 0),
+                *(
+                    (kind, 2.0 * number + ended)
+                    for number in range(1, 6)
+                    for kind, ended in (("processing", 0), (f"requires_payment_method {number}", 1))
+                ),
+            ],
+            [("declined", 1, 11.003)],
+            [
+                EntryKind.CREATED,
+                EntryKind.ATTEMPT_STARTED,
+                *[EntryKind.WRONG_CODE] * 5,
+                EntryKind.ATTEMPT_DECLINED,
+                EntryKind.OPEN_AGAIN,
+            ],
+        ),
+        # The provider was asked to take the money only with the right code, and when the bank asked for a code.
+        (
+            [
+                ("created", 0),
+                ("processing", 1),
+                ("requires_payment_method", 2),
+                ("processing", 3),
+                ("requires_payment_method 1", 4),
+                ("processing", 5),
+                ("succeeded", 6),
+            ],
+            [("paid", 1, 6.003)],
+            [
+                EntryKind.CREATED,
+                EntryKind.ATTEMPT_STARTED,
+                EntryKind.PROCESSING,
+                EntryKind.OPEN_AGAIN,
+                EntryKind.WRONG_CODE,
+                EntryKind.PROCESSING,
+                EntryKind.ATTEMPT_PAID,
+                EntryKind.PAID,
+            ],
         ),
         # Unknown event types are left out.
         ([("created", 0), ("refunded", 5)], [], [EntryKind.CREATED]),

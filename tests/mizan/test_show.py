@@ -10,6 +10,7 @@ from shared.domain.attempts.states import ProviderAnswer
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find
 from shared.platform.database.pool import Database
+from tests.code_entries import enter_wrong_codes
 from tests.mizan.conftest import Mizan
 from tests.mizan.sample_history import SampleApplication, SampleHistory
 
@@ -59,6 +60,23 @@ def test_timeline_of_an_intent_has_attempts_events_and_deliveries(run: Mizan, da
     text = run("intent", "show", str(intent)).stdout
     assert "timeline:\n" in text
     assert "delivery_id" not in text  # a column without values
+
+
+def test_wrong_codes_of_an_intent_are_counted(run: Mizan, database: Database) -> None:
+    """They are not shown as requests to take the money."""
+    intent = SampleApplication(database).create()
+    enter_wrong_codes(database, intent, 5)
+    timeline = _show(run, "intent", str(intent))["timeline"]
+    assert [row["what"] for row in timeline] == [
+        "created",
+        "attempt_started",
+        *["wrong_code"] * 5,
+        "attempt_declined",
+        "open_again",
+    ]
+    text = run("intent", "show", str(intent)).stdout
+    assert all(f"Wrong code entered ({number} of 5); nothing was taken" in text for number in range(1, 6))
+    assert "processing" not in text
 
 
 def test_reference_of_several_merchants_needs_the_uuid(run: Mizan, database: Database) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from shared.domain.attempts.states import AttemptState
 from shared.domain.audit_log import list_entries
+from tests.code_entries import enter_wrong_codes
 from tests.constants import UNKNOWN_ID
 from tests.monitor.concurrency import act_at_once
 from tests.monitor.operator_payments import OperatorPayments
@@ -258,3 +259,13 @@ def test_merchant_sees_who_decided_and_why_but_not_the_operators_address(
     assert entry.actor.startswith("operator operator-")
     assert entry.address is None
     assert entry.details["reason"] == REASON
+
+
+def test_wrong_codes_are_not_shown_as_requests_to_charge(
+    pages: MonitorWorld, operator: PageClient, payments: OperatorPayments
+) -> None:
+    attempt = enter_wrong_codes(pages.database, payments.intent(), 2)
+    operator.open(f"/attempts/{attempt}")
+    events = operator.text.partition("Events, newest first")[2].partition("All attempts")[0]
+    assert events.index("(2 of 5); nothing was taken") < events.index("Wrong code entered (1 of 5)")
+    assert "asked to charge" not in events

@@ -12,12 +12,11 @@ from psycopg.rows import dict_row
 
 from services.checkout.providers.interface import FailureReason, ProviderResponse, Wallet
 from shared.domain.attempts.provider_exchange import AttemptOutcome
-from shared.domain.attempts.states import ProviderAnswer
+from shared.domain.attempts.states import MAX_CODE_TRIES, ProviderAnswer
 from shared.platform.encryption import DecryptionError, SecretBox
 
 _log = logging.getLogger(__name__)
 
-MAX_TRIES = 5
 VALID_S = 600
 RESEND_AFTER_S = 60
 _HINT_DIGITS = 3
@@ -74,7 +73,7 @@ class CodeChallenge:
 
     @property
     def tries_left(self) -> int:
-        return max(0, MAX_TRIES - self.tried)
+        return max(0, MAX_CODE_TRIES - self.tried)
 
 
 def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
@@ -92,6 +91,13 @@ def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
     )
 
 
+def number_wrong_code(answer: ProviderResponse, challenge: CodeChallenge) -> ProviderResponse:
+    """Return the response with the number of the entry, if the provider says that the code is wrong."""
+    if answer.outcome.reason != FailureReason.WRONG_CODE:
+        return answer
+    return replace(answer, outcome=replace(answer.outcome, wrong_code=challenge.tried))
+
+
 def enforce_try_limit(answer: ProviderResponse, challenge: CodeChallenge | None) -> ProviderResponse:
     """Return a declined response instead of a request for another code if no tries are left."""
     needs_code = (
@@ -100,7 +106,10 @@ def enforce_try_limit(answer: ProviderResponse, challenge: CodeChallenge | None)
     )
     if not needs_code or challenge is None or challenge.tries_left > 0:
         return answer
-    return replace(answer, outcome=AttemptOutcome(ProviderAnswer.DECLINED, FailureReason.TOO_MANY_CODES))
+    outcome = AttemptOutcome(
+        ProviderAnswer.DECLINED, FailureReason.TOO_MANY_CODES, wrong_code=answer.outcome.wrong_code
+    )
+    return replace(answer, outcome=outcome)
 
 
 class CodeChallenges:

@@ -15,7 +15,12 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 from services.checkout.metrics import ATTEMPTS_STARTED, count_settled
 from services.checkout.payments.checkout_state import CheckoutState, LastAttempt
 from services.checkout.payments.limits import LimitExceededError, PaymentLimits, Refusal
-from services.checkout.payments.one_time_codes import RESEND_AFTER_S, CodeChallenges, enforce_try_limit
+from services.checkout.payments.one_time_codes import (
+    RESEND_AFTER_S,
+    CodeChallenges,
+    enforce_try_limit,
+    number_wrong_code,
+)
 from services.checkout.payments.settlement import SettlementSideEffects
 from services.checkout.providers.interface import (
     Card,
@@ -114,7 +119,7 @@ class PaymentService:
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
         entered = SubmittedCode(code, challenge.continuation, request.number)
         raw_response = account.provider.confirm(_payment(checkout, request, attempt.method, lang), entered)
-        response = enforce_try_limit(raw_response, challenge)
+        response = enforce_try_limit(number_wrong_code(raw_response, challenge), challenge)
 
         def settle(connection: Connection[Any]) -> SettlementResult:
             settled = _settle_response(connection, request, response.outcome)

@@ -145,7 +145,7 @@ select id, method, provider, state, reason, provider_reference, created_at, upda
 from payment_attempts
 where intent_uuid = %(intent)s order by id desc limit {MAX_ROWS}"""
 _EVENTS = f"""
-select seq, type, at from intent_events
+select seq, type, at, wrong_code from intent_events
 where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {MAX_ROWS}"""
 _DELIVERIES = f"""
 select id, event, status, tries, last_status_code, next_due_at, created_at from webhook_deliveries
@@ -196,6 +196,8 @@ class PaymentEvent:
     seq: int
     type: str
     at: datetime
+    wrong_code: int | None = None
+    """Which entry of a code it was, if the event followed from a wrong one-time code."""
 
 
 @dataclass(frozen=True, slots=True)

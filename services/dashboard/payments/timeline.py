@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from services.dashboard.payments.queries import PaymentAttempt, PaymentDelivery, PaymentEvent, PaymentHistory
-from shared.domain.attempts.states import AttemptState
-from shared.domain.intents.states import EventType
+from shared.domain.attempts.states import MAX_CODE_TRIES, AttemptState
+from shared.domain.intents.states import EventType, without_refused_codes
 
 
 class EntryKind(StrEnum):
@@ -16,6 +16,7 @@ class EntryKind(StrEnum):
     CREATED = "created"
     ATTEMPT_STARTED = "attempt_started"
     PROCESSING = "processing"
+    WRONG_CODE = "wrong_code"
     ATTEMPT_PAID = "attempt_paid"
     ATTEMPT_DECLINED = "attempt_declined"
     ATTEMPT_ABANDONED = "attempt_abandoned"
@@ -33,6 +34,8 @@ class TimelineEntry:
     kind: EntryKind
     attempt: PaymentAttempt | None = None
     delivery: PaymentDelivery | None = None
+    wrong_code: int | None = None
+    """Which of the MAX_CODE_TRIES entries of a code was wrong."""
 
 
 _KIND_OF_EVENT = {
@@ -68,7 +71,11 @@ def build_timeline(payment: PaymentHistory) -> list[TimelineEntry]:
 
 def _entries_of_events(events: list[PaymentEvent]) -> Iterator[TimelineEntry]:
     has_expired = False
-    for event in events:
+    for event in without_refused_codes(events):
+        if event.wrong_code is not None:
+            yield TimelineEntry(event.at, EntryKind.WRONG_CODE, wrong_code=event.wrong_code)
+            if event.wrong_code < MAX_CODE_TRIES:
+                continue  # the customer can enter another one
         kind = _KIND_OF_EVENT.get(EventType(event.type)) if event.type in set(EventType) else None
         if kind is None:
             continue
@@ -92,4 +99,4 @@ def _sort_key(entry: TimelineEntry, events: list[PaymentEvent]) -> tuple[datetim
         for event in events
         if event.type == _RESULTING_EVENT.get(entry.kind) and timedelta() <= entry.at - event.at < _TOLERANCE
     ]
-    return min([*following, entry.at]), _ORDER.index(entry.kind)
+    return max(following, default=entry.at), _ORDER.index(entry.kind)

@@ -17,6 +17,7 @@ from shared.domain.attempts.status_inquiries import (
     find_latest_inquiry,
     find_valid_answer,
 )
+from shared.domain.intents.states import without_refused_codes
 
 _MAX_LISTED = 100
 _MARGIN_MS = 3_600_000
@@ -36,7 +37,7 @@ _ALL = f"""
 select id, method, provider, state, provider_reference, created_at, updated_at from payment_attempts
 where intent_uuid = %s order by id desc limit {_MAX_LISTED}"""
 _EVENTS = f"""
-select type, at from intent_events
+select type, at, wrong_code from intent_events
 where intent_uuid = %(intent)s and id >= %(since)s order by seq desc limit {_MAX_LISTED}"""
 
 
@@ -108,6 +109,8 @@ class RelatedAttempt:
 class IntentEvent:
     type: str
     at: datetime
+    wrong_code: int | None
+    """Which entry of a code it was, if the event followed from a wrong one-time code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,7 @@ def find_attempt(connection: Connection[Any], attempt_id: UUID) -> AttemptDetail
     return AttemptDetails(
         attempt,
         related,
-        events,
+        without_refused_codes(events[::-1])[::-1],
         find_latest_inquiry(connection, attempt_id),
         find_valid_answer(connection, attempt_id, attempt.seen),
         next(iter(list_waiting(connection, 1, attempt_id)), None),

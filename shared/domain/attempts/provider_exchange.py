@@ -45,6 +45,8 @@ class AttemptOutcome:
     """Whether a later status inquiry can resolve an unknown answer."""
     is_from_operator: bool = False
     """Whether an operator reports it. A typed reference may be wrong, and proves no second charge."""
+    wrong_code: int | None = None
+    """Which entry of a code it was, if the provider says that the code is wrong. 1 is the first of the attempt."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ def _apply_outcome(
         return SettlementResult(after, status)
     trigger = intent_trigger(before, after)
     if trigger is not None:
-        status = intents.apply_trigger(connection, found.intent, trigger)
+        status = intents.apply_trigger(connection, found.intent, trigger, wrong_code=outcome.wrong_code)
         after = abandon_if_unpayable(after, status)
     values = {
         "attempt": found.id,

@@ -39,6 +39,9 @@ AWAITING_CUSTOMER = frozenset({AttemptState.AWAITING_CODE, AttemptState.AWAITING
 
 CHARGED = frozenset({AttemptState.PAID, AttemptState.DUPLICATE})
 
+MAX_CODE_TRIES = 5
+"""How many codes the customer may enter for one attempt."""
+
 _ENDED = CHARGED | {AttemptState.DECLINED, AttemptState.ABANDONED}
 
 

@@ -1,6 +1,9 @@
 """The state machine of a payment intent, as one table. Pure: no I/O. ARCHITECTURE.md draws it."""
 
+from collections.abc import Sequence
 from enum import StrEnum
+from itertools import zip_longest
+from typing import Protocol, TypeVar
 
 
 class IntentStatus(StrEnum):
@@ -88,3 +91,27 @@ def event_type_for(before: IntentStatus | None, after: IntentStatus) -> EventTyp
     if before is None:
         return EventType.CREATED
     return None if before == after else _EVENT_ON_REACHING[after]
+
+
+class RecordedEvent(Protocol):
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def wrong_code(self) -> int | None:
+        """Which entry of a code it was, if the event followed from a wrong one-time code."""
+
+
+_Event = TypeVar("_Event", bound=RecordedEvent)
+
+
+def without_refused_codes(events: Sequence[_Event]) -> list[_Event]:
+    """Return the events of one intent, oldest first, without the start of processing before each wrong code.
+
+    A code is sent with the request to charge. The provider refused the code, so nothing was charged.
+    """
+    return [
+        event
+        for event, following in zip_longest(events, events[1:])
+        if event.type != EventType.PROCESSING or following is None or following.wrong_code is None
+    ]

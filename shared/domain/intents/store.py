@@ -28,13 +28,13 @@ class ExpiryOutsideWindowError(Exception):
 
 # Follows a CTE `changed` (uuid, application_id, event_seq, event_type, updated_at, trace): inserts an event and an
 # outbox row for each change. Ids are generated once, so that no join is needed that could be planned badly.
-_RECORD_CHANGES = f"""
+_RECORD_CHANGES_TEMPLATE = f"""
 numbered as materialized (
     select uuidv7() as id, uuid, application_id, event_seq, event_type, updated_at, trace from changed
 ),
 logged as (
-    insert into intent_events (id, intent_uuid, seq, type, at)
-    select id, uuid, event_seq, event_type, updated_at from numbered
+    insert into intent_events (id, intent_uuid, seq, type, at{{column}})
+    select id, uuid, event_seq, event_type, updated_at{{value}} from numbered
 ),
 queued as (
     insert into outbox (topic, key, payload, trace)
@@ -42,6 +42,10 @@ queued as (
            intent_event_message(id, uuid, application_id, event_seq, event_type, updated_at), trace
     from numbered
 )"""
+_RECORD_CHANGES = _RECORD_CHANGES_TEMPLATE.format(column="", value="")
+_RECORD_CHANGE_BY_CODE = _RECORD_CHANGES_TEMPLATE.format(
+    column=", wrong_code", value=", %(wrong_code)s::smallint"
+)
 
 # §4.1: checked against the database's clock, and only if an intent would be created.
 _WITHIN_WINDOW = """({0}::timestamptz is null
@@ -88,7 +92,7 @@ with changed as (
     returning uuid, application_id, event_seq, %(event_type)s as event_type, updated_at,
               case when substr(%(trace)s::text, 4, 32) = substr(trace, 4, 32) then %(trace)s else trace end as trace
 ),
-{_RECORD_CHANGES}
+{_RECORD_CHANGE_BY_CODE}
 select from changed"""
 
 
@@ -193,17 +197,26 @@ def is_expired(connection: Connection[Any], uuid: UUID) -> bool:
     return bool(fetch_scalar(connection, _IS_OVER, (uuid,)))
 
 
-def apply_trigger(connection: Connection[Any], uuid: UUID, trigger: IntentTrigger) -> IntentStatus:
+def apply_trigger(
+    connection: Connection[Any], uuid: UUID, trigger: IntentTrigger, *, wrong_code: int | None = None
+) -> IntentStatus:
     """Apply a trigger to an intent and return its new status. Raises TransitionNotAllowedError or IntentNotFoundError.
 
-    An intent that returns to requires_payment_method after its expiry is canceled at once.
+    An intent that returns to requires_payment_method after its expiry is canceled at once. `wrong_code` is the number
+    of the code entry, if the trigger follows from a wrong one-time code. It is recorded with the event.
     """
     before = lock_intent(connection, uuid)
     after = next_status(before, trigger)
     event_type = event_type_for(before, after)
     if event_type is None:
         return after
-    values = {"uuid": uuid, "status": after, "event_type": event_type, "trace": current_trace()}
+    values = {
+        "uuid": uuid,
+        "status": after,
+        "event_type": event_type,
+        "trace": current_trace(),
+        "wrong_code": wrong_code,
+    }
     connection.execute(_CHANGE, values)
     if after is IntentStatus.REQUIRES_PAYMENT_METHOD and is_expired(connection, uuid):
         return apply_trigger(connection, uuid, IntentTrigger.EXPIRE)
