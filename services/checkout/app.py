@@ -5,6 +5,7 @@ from dataclasses import replace
 from flask import Flask
 
 from services.checkout.dependencies import SERVICE, build_dependencies
+from services.checkout.pages.entered_wallet import EnteredWallets
 from services.checkout.pages.error_pages import is_machine_request, render_error_page
 from services.checkout.pages.labels import error_message
 from services.checkout.pages.language import register_languages
@@ -51,7 +52,8 @@ def make_app(settings: Settings, database: Database) -> Flask:
     add_static_urls(app)
     register_languages(app)
     app.jinja_env.globals["error_message"] = error_message
-    app.register_blueprint(pages_blueprint(database, dependencies.providers, dependencies.payments))
+    wallets = EnteredWallets(dependencies.box)
+    app.register_blueprint(pages_blueprint(database, dependencies.providers, dependencies.payments, wallets))
     providers = provider_blueprint(
         NotificationHandler(database, dependencies.side_effects), dependencies.providers, settings.sandbox
     )

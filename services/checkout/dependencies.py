@@ -21,6 +21,7 @@ class Dependencies:
     providers: ProviderRegistry
     payments: PaymentService
     side_effects: SettlementSideEffects
+    box: SecretBox
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
@@ -34,6 +35,5 @@ def build_dependencies(settings: Settings, database: Database) -> Dependencies:
     # During a key rotation, all processes have the oldest key.
     key = derive_key(settings.secret_keys[-1], "checkout limits")
     limits = PaymentLimits(key, settings.checkout.codes_per_phone, settings.checkout.failures_per_address)
-    return Dependencies(
-        providers, PaymentService(database, providers, codes, limits), SettlementSideEffects(codes, limits)
-    )
+    payments = PaymentService(database, providers, codes, limits)
+    return Dependencies(providers, payments, SettlementSideEffects(codes, limits), box)

@@ -44,6 +44,11 @@ def charges_blueprint(bank: Bank, notifier: NotificationSender, silence_s: float
     def confirm(charge_id: str) -> ResponseReturnValue:
         return bank.confirm(charge_id, parse_code_submission(request.get_data())).as_json()
 
+    @charges.post("/<charge_id>/resend")
+    def resend(charge_id: str) -> ResponseReturnValue:
+        """Send the code again: it is always the same one, and nobody receives it."""
+        return bank.find(charge_id).as_json()
+
     @charges.post("/<charge_id>/settle")
     def settle(charge_id: str) -> ResponseReturnValue:
         settled, notification = bank.settle(charge_id, parse_settlement_outcome(request.get_data()))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
-from shared.domain.payment_methods import PaymentMethod, is_card_number
+from shared.domain.payment_methods import WALLET_PREFIXES, PaymentMethod, is_card_number
 
 
 class ChargeStatus(StrEnum):
@@ -90,10 +90,7 @@ _CARDS = {
     "4000000000000341": ScriptedOutcome.DECLINES_IN_SILENCE,
     "4000000000000259": ScriptedOutcome.DECLINES,
 }
-_PHONES = {
-    PaymentMethod.SADAD: re.compile(r"09[13][0-9]{7}"),
-    PaymentMethod.ADFALI: re.compile(r"09[1-6][0-9]{7}"),
-}
+_PHONE = re.compile(r"09[0-9]{8}")
 _KNOWN_SADAD_WALLET = Wallet("0913632323", 1999)
 """The only wallet whose birth year is checked."""
 _RIGHT_CODES = {PaymentMethod.CARD: "111111", PaymentMethod.SADAD: "111111", PaymentMethod.ADFALI: "1111"}
@@ -135,7 +132,7 @@ def _card_outcome(card: Card, today: date) -> ScriptedOutcome:
 
 
 def _wallet_outcome(method: PaymentMethod, wallet: Wallet) -> ScriptedOutcome:
-    if not _PHONES[method].fullmatch(wallet.phone):
+    if not (_PHONE.fullmatch(wallet.phone) and wallet.phone.startswith(WALLET_PREFIXES[method])):
         return ScriptedOutcome.WRONG_PHONE_OR_BIRTH_YEAR
     if wallet.phone.endswith("000"):
         return ScriptedOutcome.NOT_SUBSCRIBED

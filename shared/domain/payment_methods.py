@@ -1,4 +1,4 @@
-"""Payment methods, and the check of card numbers. Pure."""
+"""Payment methods, the phone numbers that wallets take, and the check of card numbers. Pure."""
 
 from enum import StrEnum
 
@@ -19,3 +19,10 @@ class PaymentMethod(StrEnum):
     CARD = "card"
     SADAD = "sadad"
     ADFALI = "adfali"
+
+
+WALLET_PREFIXES = {
+    PaymentMethod.SADAD: ("091", "093"),
+    PaymentMethod.ADFALI: ("091", "092", "093", "094", "095", "096"),
+}
+"""The first digits of the phone numbers that each wallet takes, in order."""

@@ -170,8 +170,11 @@ def test_phones_are_normalized(text: str) -> None:
 @pytest.mark.parametrize(
     ("method", "text", "error"),
     [
-        (PaymentMethod.SADAD, "0923632323", FieldError.PHONE_WRONG),  # not a network of this wallet
-        (PaymentMethod.ADFALI, "0973632323", FieldError.PHONE_WRONG),
+        (PaymentMethod.SADAD, "0923632323", FieldError.PHONE_PREFIX),  # right, but not for this wallet
+        (PaymentMethod.SADAD, "+218943632323", FieldError.PHONE_PREFIX),
+        (PaymentMethod.ADFALI, "0973632323", FieldError.PHONE_PREFIX),
+        (PaymentMethod.ADFALI, "0903632323", FieldError.PHONE_PREFIX),
+        (PaymentMethod.SADAD, "0823632323", FieldError.PHONE_WRONG),
         (PaymentMethod.ADFALI, "091363232", FieldError.PHONE_WRONG),
         (PaymentMethod.ADFALI, "09136323233", FieldError.PHONE_WRONG),
         (PaymentMethod.ADFALI, "+216913632323", FieldError.PHONE_WRONG),

@@ -360,7 +360,7 @@ def test_failed_start_of_a_wallet_payment_does_not_ask_for_a_code(
     customer = pages.customer(pages.make_intent())
     customer.pay_by_wallet("adfali", "0921234567")
     assert customer.title == FORM
-    assert "is not responding. You were not charged" in customer.text
+    assert "is not responding. Try again in a moment. Nothing was taken." in customer.text
 
 
 def test_failed_resend_of_a_code_can_be_repeated_at_once(

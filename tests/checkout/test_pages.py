@@ -55,8 +55,8 @@ def test_page_is_arabic_unless_english_is_requested(pages: CheckoutWorld, subtes
 
 @pytest.mark.parametrize(("lang", "amount"), [("ar", "25.500 د.ل."), ("en", "LYD 25.500")])
 def test_amount_is_formatted_for_the_language(pages: CheckoutWorld, lang: str, amount: str) -> None:
-    """In the title, the header and the button."""
-    assert pages.customer(pages.make_intent(), lang).text.count(amount) == 3
+    """In the title, the header and the button, which has a text for cards and one for wallets."""
+    assert pages.customer(pages.make_intent(), lang).text.count(amount) == 4
 
 
 def test_unknown_links_are_404_in_both_languages(pages: CheckoutWorld, subtests: pytest.Subtests) -> None:

@@ -11,7 +11,7 @@ from datetime import date
 from enum import StrEnum
 
 from services.checkout.providers.interface import Card, Wallet
-from shared.domain.payment_methods import PaymentMethod, is_card_number
+from shared.domain.payment_methods import WALLET_PREFIXES, PaymentMethod, is_card_number
 from shared.platform.card_numbers import MAX_SEPARATORS, SEPARATORS
 
 _OLDEST_BIRTH_YEAR = 1940
@@ -54,6 +54,8 @@ class FieldError(StrEnum):
     SECURITY_CODE_WRONG = "security_code_wrong"
     PHONE_MISSING = "phone_missing"
     PHONE_WRONG = "phone_wrong"
+    PHONE_PREFIX = "phone_prefix"
+    """A mobile number that this wallet does not take."""
     BIRTH_YEAR_WRONG = "birth_year_wrong"
     CODE_MISSING = "code_missing"
     CODE_WRONG_LENGTH = "code_wrong_length"
@@ -69,8 +71,6 @@ class InvalidFieldsError(Exception):
 
 CODE_LENGTHS = {PaymentMethod.CARD: 6, PaymentMethod.SADAD: 6, PaymentMethod.ADFALI: 4}
 
-# The mobile networks that each wallet supports: the third digit of the phone number.
-_NETWORKS = {PaymentMethod.SADAD: "13", PaymentMethod.ADFALI: "123456"}
 _EXPIRY_LENGTHS = [(1, 2), (2, 2), (1, 4), (2, 4)]
 
 
@@ -171,13 +171,10 @@ def _phone(reader: _FieldReader, method: PaymentMethod) -> str:
         if digits.startswith(prefix):
             digits = "0" + digits.removeprefix(prefix).removeprefix("0")
             break
-    if not (
-        typed.rfind("+") <= 0
-        and len(digits) == 10
-        and digits.startswith("09")
-        and digits[2] in _NETWORKS[method]
-    ):
+    if not (typed.rfind("+") <= 0 and len(digits) == 10 and digits.startswith("09")):
         reader.add_error("phone", FieldError.PHONE_WRONG)
+    elif not digits.startswith(WALLET_PREFIXES[method]):
+        reader.add_error("phone", FieldError.PHONE_PREFIX)
     return digits
 
 

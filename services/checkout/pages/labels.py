@@ -1,11 +1,15 @@
 """Texts of the checkout: methods, error messages, error pages. The catalogues have the Arabic; templates the rest."""
 
+from collections.abc import Sequence
+
+from babel.lists import format_list
+from flask_babel import get_locale, gettext
 from flask_babel import lazy_gettext as _
 
 from services.checkout.pages.form_fields import FieldError
 from services.checkout.payments.limits import Refusal
 from services.checkout.providers.interface import FailureReason
-from shared.domain.payment_methods import PaymentMethod
+from shared.domain.payment_methods import WALLET_PREFIXES, PaymentMethod
 
 CODE_SENT_AGAIN = _("A new code was sent.")
 
@@ -33,7 +37,7 @@ METHOD_LABELS = {
 
 ERROR_MESSAGES = {
     FailureReason.DECLINED: _("The payment was declined. Try again, or pay in another way."),
-    FailureReason.INSUFFICIENT_FUNDS: _("There is not enough money in this account. You were not charged."),
+    FailureReason.INSUFFICIENT_FUNDS: _("There is not enough money in this account."),
     FailureReason.NOT_SUBSCRIBED: _("This phone number is not registered with the wallet."),
     FailureReason.WRONG_PHONE: _("The wallet does not know this phone number."),
     FailureReason.WRONG_PHONE_OR_BIRTH_YEAR: _(
@@ -47,10 +51,8 @@ ERROR_MESSAGES = {
     ),
     FailureReason.AMOUNT_NOT_ALLOWED: _("This amount cannot be paid in this way. Choose another way to pay."),
     FailureReason.ACCOUNT_TROUBLE: _("This way to pay does not work at the moment. Choose another one."),
-    FailureReason.LEFT_BY_CUSTOMER: _("The payment was canceled on the bank's page. You were not charged."),
-    FailureReason.PROVIDER_AWAY: _(
-        "The payment provider is not responding. You were not charged. Try again in a moment."
-    ),
+    FailureReason.LEFT_BY_CUSTOMER: _("The payment was canceled on the bank's page."),
+    FailureReason.PROVIDER_AWAY: _("The payment provider is not responding. Try again in a moment."),
     Refusal.TOO_MANY_ATTEMPTS: _("There were too many attempts. Wait a while and try again."),
     Refusal.TOO_MANY_CODES_SENT: _("Too many codes were sent. Wait a while and try again."),
     Refusal.TOO_MANY_CODES_TRIED: _(
@@ -78,6 +80,8 @@ ERROR_MESSAGES = {
 }
 
 DEFAULT_ERROR_MESSAGE = ERROR_MESSAGES[FailureReason.DECLINED]
+NOTHING_TAKEN = _("Nothing was taken.")
+_UNCHARGED = {reason.value for reason in (*FailureReason, *Refusal)}
 
 
 def error_message(reason: str | None) -> str:
@@ -85,3 +89,33 @@ def error_message(reason: str | None) -> str:
     return str(
         next((text for known, text in ERROR_MESSAGES.items() if known == reason), DEFAULT_ERROR_MESSAGE)
     )
+
+
+def failure_message(reason: str | None) -> str:
+    """Return the text for a reason, and that nothing was taken if that is known.
+
+    It is not known if an operator decided the attempt, or if the provider has no record of it.
+    """
+    text = error_message(reason)
+    return f"{text} {NOTHING_TAKEN}" if reason in _UNCHARGED else text
+
+
+def field_message(error: FieldError, method: PaymentMethod) -> str:
+    """Return the text for an error in a field of this method."""
+    return prefix_message(method) if error is FieldError.PHONE_PREFIX else error_message(error)
+
+
+def prefix_message(wallet: PaymentMethod) -> str:
+    """Return the text that says which phone numbers the wallet takes."""
+    prefixes = _list_prefixes(WALLET_PREFIXES[wallet])
+    return gettext(
+        "%(wallet)s takes %(prefixes)s numbers only.", wallet=METHOD_LABELS[wallet], prefixes=prefixes
+    )
+
+
+def _list_prefixes(prefixes: Sequence[str]) -> str:
+    """Return "091 to 096" for three or more in a row, else "091 and 093"."""
+    first, last = prefixes[0], prefixes[-1]
+    if len(prefixes) > 2 and int(last) - int(first) == len(prefixes) - 1:
+        return gettext("%(first)s to %(last)s", first=first, last=last)
+    return format_list(prefixes, locale=get_locale())

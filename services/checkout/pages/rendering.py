@@ -6,7 +6,7 @@ from dataclasses import replace
 from flask import render_template, session
 
 from services.checkout.pages.form_fields import CODE_LENGTHS
-from services.checkout.pages.labels import METHOD_LABELS, error_message
+from services.checkout.pages.labels import METHOD_LABELS, error_message, failure_message, prefix_message
 from services.checkout.pages.language import current_language, page_url
 from services.checkout.pages.view_models import (
     CodeForm,
@@ -19,10 +19,10 @@ from services.checkout.pages.view_models import (
 )
 from services.checkout.payments.checkout_state import CheckoutState, LastAttempt
 from services.checkout.payments.one_time_codes import CodeChallenge
-from services.checkout.providers.interface import FailureReason
+from services.checkout.providers.interface import FailureReason, Wallet
 from services.checkout.providers.registry import ConfiguredProvider
 from shared.domain.attempts.states import AttemptState
-from shared.domain.payment_methods import PaymentMethod
+from shared.domain.payment_methods import WALLET_PREFIXES, PaymentMethod
 from shared.platform.web.languages import format_amount, format_time
 
 _PAYING = "paying"
@@ -36,16 +36,29 @@ def remember_paying(checkout: CheckoutState) -> None:
     session[_PAYING] = str(checkout.intent)
 
 
-def ready_page(checkout: CheckoutState, available: AvailableMethods, form: PaymentForm | None = None) -> str:
-    """Render the payment form. `form` has what the customer entered and the errors, after an invalid submission."""
+def ready_page(
+    checkout: CheckoutState,
+    available: AvailableMethods,
+    form: PaymentForm | None = None,
+    *,
+    wallet: Wallet | None = None,
+) -> str:
+    """Render the payment form.
+
+    `form` has what the customer entered and the errors, after an invalid submission. `wallet` is what they entered
+    before, for example in an attempt that was declined.
+    """
     page = _page(checkout)
     if not available:
         return render_template("no_method.html", page=page)
-    entered = form or PaymentForm((), _last_method(checkout, available), failure=_failure(checkout.attempt))
-    choices = [
-        MethodChoice(method, str(METHOD_LABELS[method]), has_fields=_has_fields(method, account))
-        for method, account in available.items()
-    ]
+    entered = form or PaymentForm(
+        (),
+        _last_method(checkout, available),
+        phone=wallet.phone if wallet else "",
+        birth_year=str(wallet.birth_year or "") if wallet else "",
+        failure=_failure(checkout.attempt),
+    )
+    choices = [_choice(method, account) for method, account in available.items()]
     leaves_redirect = (
         checkout.attempt is not None and checkout.attempt.state is AttemptState.AWAITING_REDIRECT
     )
@@ -58,10 +71,10 @@ def code_page(
     attempt: LastAttempt,
     challenge: CodeChallenge,
     *,
+    can_resend: bool,
     error: str | None = None,
     notice: str | None = None,
 ) -> str:
-    can_resend = challenge.can_resend
     form = CodeForm(
         url=page_url("pages.confirm", intent=checkout.intent),
         attempt=attempt.id,
@@ -71,6 +84,7 @@ def code_page(
         resend_url=page_url("pages.resend_code", intent=checkout.intent) if can_resend else None,
         resend_in_s=challenge.resend_in_s,
         change_url=page_url("pages.show", intent=checkout.intent, change=1),
+        is_card=attempt.method is PaymentMethod.CARD,
         tries_left=challenge.tries_left,
         error=error or (None if notice else _code_error(attempt, challenge)),
         notice=notice,
@@ -130,8 +144,20 @@ def _page(checkout: CheckoutState) -> IntentSummary:
         reference=checkout.reference.upper(),
         return_url=checkout.return_url,
         seconds_left=checkout.seconds_left,
+        expires_at=format_time(checkout.expires_at, lang),
         url=page_url("pages.show", intent=checkout.intent),
         state_url=page_url("pages.state", intent=checkout.intent),
+    )
+
+
+def _choice(method: PaymentMethod, account: ConfiguredProvider) -> MethodChoice:
+    is_wallet = method in WALLET_PREFIXES
+    return MethodChoice(
+        method,
+        str(METHOD_LABELS[method]),
+        has_fields=_has_fields(method, account),
+        prefixes=WALLET_PREFIXES[method] if is_wallet else (),
+        prefix_error=prefix_message(method) if is_wallet else "",
     )
 
 
@@ -148,10 +174,12 @@ def _last_method(checkout: CheckoutState, available: AvailableMethods) -> Paymen
 def _failure(attempt: LastAttempt | None) -> str | None:
     if attempt is None or attempt.state is not AttemptState.DECLINED:
         return None
-    return error_message(attempt.reason)
+    return failure_message(attempt.reason)
 
 
 def _code_error(attempt: LastAttempt, challenge: CodeChallenge) -> str | None:
     if challenge.is_expired:
         return error_message(FailureReason.CODE_EXPIRED)
+    if attempt.reason == FailureReason.PROVIDER_AWAY:
+        return failure_message(attempt.reason)
     return error_message(attempt.reason) if attempt.reason else None

@@ -66,6 +66,8 @@ class IntentSummary:
     return_url: str | None
     seconds_left: int
     """Seconds until the intent expires."""
+    expires_at: str
+    """Formatted for the language, in Libyan time."""
     url: str
     """URL of this page in this language, which is also the action of the payment form."""
     state_url: str
@@ -78,6 +80,10 @@ class MethodChoice:
     label: str
     has_fields: bool
     """False if the customer enters everything on the provider's page."""
+    prefixes: Sequence[str] = ()
+    """The first digits of the phone numbers that a wallet takes."""
+    prefix_error: str = ""
+    """What to say about a phone number that it does not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,7 @@ class CodeForm:
     resend_in_s: int
     change_url: str
     """URL of the choice of methods."""
+    is_card: bool
     tries_left: int
     error: str | None = None
     """What is wrong with the code."""

@@ -1,12 +1,13 @@
 """Views of the payment page: one URL per intent, whatever its status, and the actions of its forms."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from flask import Blueprint, abort, redirect, request
 from flask.typing import ResponseReturnValue
 
 from services.checkout.pages import rendering
+from services.checkout.pages.entered_wallet import EnteredWallets
 from services.checkout.pages.form_fields import (
     FieldError,
     InvalidFieldsError,
@@ -15,7 +16,7 @@ from services.checkout.pages.form_fields import (
     parse_method,
     parse_wallet,
 )
-from services.checkout.pages.labels import CODE_SENT_AGAIN, error_message
+from services.checkout.pages.labels import CODE_SENT_AGAIN, error_message, failure_message, field_message
 from services.checkout.pages.language import current_language, page_url
 from services.checkout.pages.rendering import AvailableMethods
 from services.checkout.pages.view_models import PageKind, PaymentForm, select_page
@@ -26,10 +27,14 @@ from services.checkout.payments.checkout_state import (
     load_checkout_state,
 )
 from services.checkout.payments.limits import LimitExceededError, Refusal
-from services.checkout.payments.one_time_codes import CodeChallenge, CodeRefusedError
-from services.checkout.payments.payment_service import CodeNotSentError, PaymentService
+from services.checkout.payments.one_time_codes import CodeRefusedError
+from services.checkout.payments.payment_service import CodeNotSentError, PaymentService, can_resend
 from services.checkout.providers.interface import Card, Wallet
-from services.checkout.providers.registry import ConfiguredProvider, ProviderRegistry
+from services.checkout.providers.registry import (
+    ConfiguredProvider,
+    ProviderNotConfiguredError,
+    ProviderRegistry,
+)
 from shared.console.requests import client_address
 from shared.domain.attempts.start import AttemptRefusedError
 from shared.domain.attempts.states import AttemptState
@@ -45,9 +50,11 @@ _BAD_GATEWAY = 502
 _MAX_ECHOED_CHARACTERS = 40
 
 
-def pages_blueprint(database: Database, providers: ProviderRegistry, payments: PaymentService) -> Blueprint:
+def pages_blueprint(
+    database: Database, providers: ProviderRegistry, payments: PaymentService, wallets: EnteredWallets
+) -> Blueprint:
     blueprint = Blueprint("pages", __name__)
-    pages = CheckoutViews(database, providers, payments)
+    pages = CheckoutViews(database, providers, payments, wallets)
     blueprint.add_url_rule("/pay/<intent>", view_func=pages.show, methods=["GET"])
     blueprint.add_url_rule("/pay/<intent>", view_func=pages.pay, methods=["POST"])
     blueprint.add_url_rule("/pay/<intent>/state", view_func=pages.state, methods=["GET"])
@@ -62,11 +69,13 @@ class CheckoutViews:
     database: Database
     providers: ProviderRegistry
     payments: PaymentService
+    wallets: EnteredWallets
 
     def show(self, intent: str) -> ResponseReturnValue:
         checkout = self._load(intent)
         match _page_kind(checkout, wants_change="change" in request.args):
             case PageKind.PAID:
+                self.wallets.forget(checkout.intent)
                 return rendering.receipt_page(checkout)
             case PageKind.PROCESSING:
                 return rendering.processing_page(checkout)
@@ -76,9 +85,10 @@ class CheckoutViews:
                 return rendering.redirect_page(checkout)
             case PageKind.CODE:
                 notice = str(CODE_SENT_AGAIN) if rendering.pop_resent(checkout) else None
-                return rendering.code_page(checkout, *_open_challenge(checkout), notice=notice)
+                return self._code_page(checkout, notice=notice)
             case PageKind.READY:
-                return rendering.ready_page(checkout, self._available_methods(checkout))
+                wallet = self.wallets.find(checkout.intent)
+                return rendering.ready_page(checkout, self._available_methods(checkout), wallet=wallet)
 
     def state(self, intent: str) -> ResponseReturnValue:
         """Return the status of the intent, for the script of the page that waits."""
@@ -95,11 +105,12 @@ class CheckoutViews:
             method = _chosen_method(available)
             details = _details(method, available[method], checkout)
         except InvalidFieldsError as invalid:
-            errors = {name: error_message(error) for name, error in invalid.errors.items()}
-            return rendering.ready_page(
-                checkout, available, _submitted_form(available, errors=errors)
-            ), _UNPROCESSABLE
+            form = _submitted_form(available)
+            errors = {name: field_message(error, form.chosen) for name, error in invalid.errors.items()}
+            return rendering.ready_page(checkout, available, replace(form, errors=errors)), _UNPROCESSABLE
         rendering.remember_paying(checkout)
+        if isinstance(details, Wallet):
+            self.wallets.remember(checkout.intent, details)
         try:
             settled = self.payments.pay(
                 checkout,
@@ -111,7 +122,7 @@ class CheckoutViews:
                 leave_redirect="leave_redirect" in request.form,
             )
         except LimitExceededError as exceeded:
-            again = _submitted_form(available, failure=error_message(exceeded.refusal))
+            again = replace(_submitted_form(available), failure=failure_message(exceeded.refusal))
             return rendering.ready_page(checkout, available, again), _TOO_MANY, _retry_after(exceeded)
         except AttemptRefusedError:
             return _redirect_to_page(checkout)  # the page shows why
@@ -131,20 +142,18 @@ class CheckoutViews:
         checkout = self._load(intent)
         if not _belongs_to_open_challenge(checkout):
             return _redirect_to_page(checkout)
-        attempt, challenge = _open_challenge(checkout)
+        attempt = _open_attempt(checkout)
         try:
             code = parse_code(request.form, attempt.method)
         except InvalidFieldsError as invalid:
-            error = error_message(invalid.errors["code"])
-            return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
+            return self._code_page(checkout, error=error_message(invalid.errors["code"])), _UNPROCESSABLE
         rendering.remember_paying(checkout)
         try:
             self.payments.confirm(checkout, attempt, code, lang=current_language(), client=client_address())
         except CodeRefusedError as refused:
-            error = error_message(refused.reason)
-            return rendering.code_page(checkout, attempt, challenge, error=error), _UNPROCESSABLE
+            return self._code_page(checkout, error=error_message(refused.reason)), _UNPROCESSABLE
         except LimitExceededError as exceeded:
-            page = rendering.code_page(checkout, attempt, challenge, error=error_message(exceeded.refusal))
+            page = self._code_page(checkout, error=error_message(exceeded.refusal))
             return page, _TOO_MANY, _retry_after(exceeded)
         except AttemptRefusedError:
             pass  # the page shows why
@@ -156,20 +165,32 @@ class CheckoutViews:
             return _redirect_to_page(checkout)
         try:
             settled = self.payments.resend_code(
-                checkout, _open_challenge(checkout)[0], lang=current_language(), client=client_address()
+                checkout, _open_attempt(checkout), lang=current_language(), client=client_address()
             )
             if settled.attempt is AttemptState.AWAITING_CODE:
                 rendering.remember_resent(checkout)
         except LimitExceededError as exceeded:
-            return self._code_page_again(checkout, exceeded.refusal), _TOO_MANY, _retry_after(exceeded)
+            page = self._code_page(checkout, notice=error_message(exceeded.refusal))
+            return page, _TOO_MANY, _retry_after(exceeded)
         except CodeNotSentError:
-            return self._code_page_again(checkout, Refusal.CODE_NOT_SENT), _BAD_GATEWAY
+            return self._code_page(checkout, notice=error_message(Refusal.CODE_NOT_SENT)), _BAD_GATEWAY
         except AttemptRefusedError:
             pass  # the page shows why
         return _redirect_to_page(checkout)
 
-    def _code_page_again(self, checkout: CheckoutState, refusal: Refusal) -> str:
-        return rendering.code_page(checkout, *_open_challenge(checkout), notice=error_message(refusal))
+    def _code_page(
+        self, checkout: CheckoutState, *, error: str | None = None, notice: str | None = None
+    ) -> str:
+        attempt = _open_attempt(checkout)
+        assert attempt.challenge is not None
+        try:
+            with self.database.cursor() as cursor:
+                resendable = can_resend(self.providers.for_attempt(cursor, attempt.account), attempt)
+        except ProviderNotConfiguredError:
+            resendable = False
+        return rendering.code_page(
+            checkout, attempt, attempt.challenge, can_resend=resendable, error=error, notice=notice
+        )
 
     def _load(self, intent: str) -> CheckoutState:
         with self.database.cursor() as cursor:
@@ -215,10 +236,9 @@ def _belongs_to_open_challenge(checkout: CheckoutState) -> bool:
     return is_open and request.form.get("attempt") == str(checkout.attempt and checkout.attempt.id)
 
 
-def _open_challenge(checkout: CheckoutState) -> tuple[LastAttempt, CodeChallenge]:
+def _open_attempt(checkout: CheckoutState) -> LastAttempt:
     assert checkout.attempt is not None
-    assert checkout.attempt.challenge is not None
-    return checkout.attempt, checkout.attempt.challenge
+    return checkout.attempt
 
 
 def _chosen_method(available: AvailableMethods) -> PaymentMethod:
@@ -238,9 +258,7 @@ def _details(
     return None if initial_state is AttemptState.AWAITING_REDIRECT else parse_card(request.form, today)
 
 
-def _submitted_form(
-    available: AvailableMethods, errors: dict[str, str] | None = None, failure: str | None = None
-) -> PaymentForm:
+def _submitted_form(available: AvailableMethods) -> PaymentForm:
     """Return what was entered, except the card, to show it again."""
     chosen = request.form.get("method")
     return PaymentForm(
@@ -248,8 +266,6 @@ def _submitted_form(
         chosen=next(
             (method for method in available if method == chosen), next(iter(available), PaymentMethod.CARD)
         ),
-        errors=errors or {},
         phone=request.form.get("phone", "")[:_MAX_ECHOED_CHARACTERS],
         birth_year=request.form.get("birth_year", "")[:_MAX_ECHOED_CHARACTERS],
-        failure=failure,
     )

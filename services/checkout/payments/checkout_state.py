@@ -15,7 +15,7 @@ from shared.domain.payment_methods import PaymentMethod
 # Of all attempts, the paid one or the newest: a new attempt ends all that wait for the customer.
 _LOAD = f"""
 select i.uuid as intent, i.application_id as application, m.name as merchant, i.description, i.amount, i.currency,
-       i.reference, i.return_url, i.trace, i.status, i.expires_at <= mizan_now() as is_expired,
+       i.reference, i.return_url, i.trace, i.status, i.expires_at, i.expires_at <= mizan_now() as is_expired,
        greatest(0, ceil(extract(epoch from i.expires_at - mizan_now())))::bigint as seconds_left,
        mizan_now() as now,
        array(select method from application_methods where application_id = i.application_id) as methods,
@@ -42,6 +42,7 @@ _INTENT_FIELDS = (
     "reference",
     "return_url",
     "trace",
+    "expires_at",
     "is_expired",
     "seconds_left",
     "now",
@@ -81,6 +82,7 @@ class CheckoutState:
     trace: str | None
     """The traceparent of the request that created the intent."""
     status: IntentStatus
+    expires_at: datetime
     is_expired: bool
     seconds_left: int
     now: datetime

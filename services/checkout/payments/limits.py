@@ -72,16 +72,20 @@ class PaymentLimits:
         refusal = Refusal.TOO_MANY_ATTEMPTS
         self._count(connection, f"attempts/{intent}", ATTEMPTS_PER_INTENT, INTENT_WINDOW_S, refusal)
 
-    def count_code_sent(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
+    def count_code_sent(self, connection: Connection[Any], intent: UUID, phone: str | None) -> None:
+        """Count a code before it is sent. Of a card only the bank knows the phone: None."""
         refusal = Refusal.TOO_MANY_CODES_SENT
-        self._check(connection, _tried(phone), self._wrong_codes_per_phone, Refusal.TOO_MANY_CODES_TRIED)
+        if phone is not None:
+            self._check(connection, _tried(phone), self._wrong_codes_per_phone, Refusal.TOO_MANY_CODES_TRIED)
         self._count(connection, f"codes/{intent}", CODES_PER_INTENT, INTENT_WINDOW_S, refusal)
-        self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
+        if phone is not None:
+            self._count(connection, f"phone/{phone}", self._codes_per_phone, PHONE_WINDOW_S, refusal)
 
-    def refund_code(self, connection: Connection[Any], intent: UUID, phone: str) -> None:
+    def refund_code(self, connection: Connection[Any], intent: UUID, phone: str | None) -> None:
         """Undo the count of a code that was not sent."""
-        for what in (f"codes/{intent}", f"phone/{phone}"):
-            connection.execute(_REFUND, (self._hash(what),))
+        connection.execute(_REFUND, (self._hash(f"codes/{intent}"),))
+        if phone is not None:
+            connection.execute(_REFUND, (self._hash(f"phone/{phone}"),))
 
     def count_code_tried(self, connection: Connection[Any], phone: str) -> None:
         """Count a code before it is sent to the provider, over all attempts of a day.

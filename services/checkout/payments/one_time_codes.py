@@ -26,7 +26,7 @@ insert into code_challenges (attempt_id, continuation, phone_hint, encrypted_pho
 values (%(attempt)s, %(continuation)s, %(hint)s, %(encrypted)s, mizan_now() + make_interval(secs => %(valid)s))
 on conflict (attempt_id) do nothing"""
 CHALLENGE_COLUMNS = f"""c.attempt_id as challenged, c.continuation, c.phone_hint,
-       c.encrypted_phone is not null as can_resend,
+       c.encrypted_phone is not null as has_phone,
        c.codes_tried as tried, c.expires_at <= mizan_now() as code_expired,
        greatest(0, ceil(extract(epoch from c.sent_at - mizan_now()) + {RESEND_AFTER_S}))::integer
            as resend_in_s"""
@@ -35,9 +35,8 @@ _TRY = "update code_challenges set codes_tried = codes_tried + 1 where attempt_i
 _REFUND_TRY = "update code_challenges set codes_tried = codes_tried - 1 where attempt_id = %s"
 _CLAIM_RESEND = """
 update code_challenges set sent_at = mizan_now(), codes_sent = codes_sent + 1
-where attempt_id = %(attempt)s and encrypted_phone is not null
-  and sent_at <= mizan_now() - make_interval(secs => %(pause)s)
-returning encrypted_phone"""
+where attempt_id = %(attempt)s and sent_at <= mizan_now() - make_interval(secs => %(pause)s)
+returning encrypted_phone, continuation"""
 _RELEASE_RESEND = """
 update code_challenges set sent_at = mizan_now() - make_interval(secs => %s), codes_sent = codes_sent - 1
 where attempt_id = %s"""
@@ -66,7 +65,8 @@ class CodeChallenge:
     attempt: UUID
     continuation: str | None
     phone_hint: str | None
-    can_resend: bool
+    has_phone: bool
+    """Whether we know the phone that the code is sent to. Of a card, only the bank does."""
     tried: int
     is_expired: bool
     resend_in_s: int
@@ -74,6 +74,15 @@ class CodeChallenge:
     @property
     def tries_left(self) -> int:
         return max(0, MAX_CODE_TRIES - self.tried)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedResend:
+    """A code that may be sent again now."""
+
+    wallet: Wallet | None
+    """None for a card."""
+    continuation: str | None
 
 
 def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
@@ -84,7 +93,7 @@ def parse_challenge(found: Mapping[str, Any]) -> CodeChallenge | None:
         attempt=found["challenged"],
         continuation=found["continuation"],
         phone_hint=found["phone_hint"],
-        can_resend=found["can_resend"],
+        has_phone=found["has_phone"],
         tried=found["tried"],
         is_expired=found["code_expired"],
         resend_in_s=found["resend_in_s"],
@@ -152,11 +161,14 @@ class CodeChallenges:
         """Undo a try whose code never reached the provider."""
         connection.execute(_REFUND_TRY, (attempt,))
 
-    def claim_resend(self, connection: Connection[Any], attempt: UUID) -> Wallet | None:
-        """Return the wallet to resend the code to, or None if it is too soon or there is no phone."""
+    def claim_resend(self, connection: Connection[Any], attempt: UUID) -> ClaimedResend | None:
+        """Return what to resend the code with, or None if it is too soon."""
         values = {"attempt": attempt, "pause": RESEND_AFTER_S}
         row = connection.execute(_CLAIM_RESEND, values).fetchone()
-        return None if row is None else self._decrypt(attempt, row[0])
+        if row is None:
+            return None
+        encrypted, continuation = row
+        return ClaimedResend(encrypted and self._decrypt(attempt, encrypted), continuation)
 
     def release_resend(self, connection: Connection[Any], attempt: UUID) -> None:
         """Undo a claim because nothing was sent, so that the customer need not wait."""

@@ -145,19 +145,24 @@ class PaymentService:
         """
         with self.database.transaction() as connection:
             request = repeat_start(connection, attempt.id)
-            wallet = self.codes.claim_resend(connection, attempt.id)
-            if wallet is None:
-                raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON, RESEND_AFTER_S)
-            self.limits.check_address(connection, client)
-            self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
-            self.limits.count_failure(connection, client)
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
-        response = account.provider.start(_payment(checkout, request, attempt.method, lang), wallet)
+            claimed = self.codes.claim_resend(connection, attempt.id)
+            if claimed is None:
+                raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON, RESEND_AFTER_S)
+            if not can_resend(account, attempt):
+                raise CodeNotSentError
+            phone = claimed.wallet and claimed.wallet.phone
+            self.limits.check_address(connection, client)
+            self.limits.count_code_sent(connection, checkout.intent, phone)
+            self.limits.count_failure(connection, client)
+        response = account.provider.resend_code(
+            _payment(checkout, request, attempt.method, lang), claimed.continuation, claimed.wallet
+        )
         if response.outcome.reason in _NOT_RESENT_REASONS:
             with self.database.transaction() as connection:
                 lock_attempt(connection, attempt.id)
                 self.codes.release_resend(connection, attempt.id)
-                self.limits.refund_code(connection, checkout.intent, wallet.phone)
+                self.limits.refund_code(connection, checkout.intent, phone)
                 self.limits.refund_failure(connection, client)
             raise CodeNotSentError
 
@@ -203,6 +208,13 @@ class PaymentService:
                 outcome.provider_reference,
             )
             raise
+
+
+def can_resend(account: ConfiguredProvider, attempt: LastAttempt) -> bool:
+    """Return whether the code of this attempt can be sent again: a wallet's only while its phone is stored."""
+    if attempt.challenge is None or not account.provider.can_resend_code(attempt.method):
+        return False
+    return attempt.challenge.has_phone or attempt.method is PaymentMethod.CARD
 
 
 def _is_failure_or_code(outcome: AttemptOutcome) -> bool:

@@ -109,6 +109,17 @@ class Provider(Protocol):
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         """Charge a card, send a code to a phone (again if repeated), or open the provider's payment page."""
 
+    def can_resend_code(self, method: PaymentMethod) -> bool:
+        """Return whether a code can be sent again: without the card, which is not stored."""
+
+    def resend_code(
+        self, payment: PaymentRequest, continuation: str | None, wallet: Wallet | None
+    ) -> ProviderResponse:
+        """Send the code again: to the wallet, or without one for the card that `continuation` stands for.
+
+        This charges nothing. Only if `can_resend_code`.
+        """
+
     def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
         """Confirm the payment with the code that the customer entered. This may charge."""
 

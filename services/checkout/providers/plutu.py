@@ -111,6 +111,17 @@ class PlutuProvider:
             _log.warning("plutu did not respond to the start of attempt %s: %s", payment.attempt, error)
             return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
 
+    def can_resend_code(self, method: PaymentMethod) -> bool:
+        return method in _GATEWAYS
+
+    def resend_code(
+        self,
+        payment: PaymentRequest,
+        continuation: str | None,  # noqa: ARG002  Plutu starts anew, with another process id
+        wallet: Wallet | None,
+    ) -> ProviderResponse:
+        return self.start(payment, wallet)
+
     def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
         """Charge the wallet. If the response is lost, the wallet may have been charged."""
         if entered.continuation is None:

@@ -53,6 +53,14 @@ class TimedProvider:
     def start(self, payment: PaymentRequest, details: Card | Wallet | None) -> ProviderResponse:
         return self._timed("start", lambda: self._provider.start(payment, details))
 
+    def can_resend_code(self, method: PaymentMethod) -> bool:
+        return self._provider.can_resend_code(method)
+
+    def resend_code(
+        self, payment: PaymentRequest, continuation: str | None, wallet: Wallet | None
+    ) -> ProviderResponse:
+        return self._timed("start", lambda: self._provider.resend_code(payment, continuation, wallet))
+
     def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
         return self._timed("confirm", lambda: self._provider.confirm(payment, entered))
 

@@ -69,6 +69,25 @@ class SandboxProvider:
             return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
         return response
 
+    def can_resend_code(self, method: PaymentMethod) -> bool:  # noqa: ARG002  the sandbox can for each
+        return True
+
+    def resend_code(
+        self, payment: PaymentRequest, continuation: str | None, wallet: Wallet | None
+    ) -> ProviderResponse:
+        """Start a wallet's charge again, or have the code of a card's charge sent again."""
+        if wallet is not None:
+            return self.start(payment, wallet)
+        try:
+            reply = self._client.post_json(f"/charges/{continuation}/resend", {}, payment.is_past_deadline)
+        except (NotSentError, NoResponseError):
+            return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
+        response = _parse_reply(reply)
+        if reply.status == 200 and response.outcome.answer is not ProviderAnswer.UNKNOWN:
+            return response
+        # Nothing was sent, and nothing was decided about the charge.
+        return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
+
     def confirm(self, payment: PaymentRequest, entered: SubmittedCode) -> ProviderResponse:
         body = {"number": entered.number, "code": entered.code}
         try:

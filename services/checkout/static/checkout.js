@@ -55,7 +55,7 @@ function formatField(input, isDeleting) {
   input.setSelectionRange(caret, caret);
 }
 
-// What is wrong with a field: "missing", "wrong", "past", or null
+// What is wrong with a field: "missing", "wrong", "past", "prefix", or null
 
 function isLuhn(digits) {
   const sum = [...digits].reverse().reduce((total, digit, place) => {
@@ -73,13 +73,23 @@ function expiryTrouble(text) {
   return months < today.getFullYear() * 12 + today.getMonth() + 1 ? "past" : null;
 }
 
+/** A mobile number is right if the chosen wallet takes its prefix. */
+function phoneTrouble(text, input) {
+  const [, , , rest] = /^(\+?(00)?2180?|0)(9\d{8})$/.exec(text.replace(/ /g, "")) ?? [];
+  if (!rest) return "wrong";
+  const prefixes = chosenMethod(input.form)?.dataset.prefixes?.split(" ") ?? [];
+  return prefixes.includes(`0${rest.slice(0, 2)}`) ? null : "prefix";
+}
+
+const chosenMethod = (form) => find("[name=method]:checked", form);
+
 const wrongUnless = (isRight) => (isRight ? null : "wrong");
 
 const CHECKS = {
   card_number: (text) => wrongUnless(/^\d{12,19}$/.test(digitsOf(text)) && isLuhn(digitsOf(text))),
   expiry: expiryTrouble,
   security_code: (text) => wrongUnless(/^\d{3,4}$/.test(text)),
-  phone: (text) => wrongUnless(/^(\+?(00)?2180?|0)9[1-6]\d{7}$/.test(text.replace(/ /g, ""))),
+  phone: phoneTrouble,
   birth_year: (text) => wrongUnless(/^(19|20)\d\d$/.test(text)),
   code: (text, input) => wrongUnless(text.length === Number(input.dataset.length)),
 };
@@ -87,15 +97,25 @@ const CHECKS = {
 function errorOf(input) {
   const text = input.value.trim();
   const error = text ? CHECKS[input.dataset.kind](text, input) : "missing";
-  return error && input.dataset[error];
+  return error && (input.dataset[error] ?? chosenMethod(input.form).dataset[error]);
 }
 
+/** Shows the error of a field, or none. An error that was fixed leaves the summary; only submitting adds one. */
 function showError(input, message) {
   const error = document.getElementById(`${input.id}-error`);
   error.textContent = message ?? "";
   error.hidden = !message;
   if (message) input.setAttribute("aria-invalid", "true");
   else input.removeAttribute("aria-invalid");
+  const link = find(`[data-summary] a[href="#${input.id}"]`);
+  if (link && message) link.textContent = message;
+  else if (link) leaveSummary(link);
+}
+
+function leaveSummary(link) {
+  const summary = link.closest("[data-summary]");
+  link.closest("li").remove();
+  summary.hidden = !find("li", summary);
 }
 
 let isPointerDown = false;
@@ -157,10 +177,18 @@ function watchMethods(form) {
   const parts = all("[data-methods]", form);
   if (!parts.length) return;
   const choose = () => {
-    const chosen = find("[name=method]:checked", form)?.value;
+    const chosen = chosenMethod(form)?.value;
     for (const part of parts) part.disabled = !part.dataset.methods.split(" ").includes(chosen);
   };
-  form.addEventListener("change", choose);
+  form.addEventListener("change", ({ target }) => {
+    if (target.name !== "method") return;
+    choose();
+    all('[data-summary] a[href^="#method-"]', form).forEach(leaveSummary);
+    // A field of another method has no error any more; a wallet may take a phone number that the other one does not.
+    for (const input of all("[aria-invalid]", form)) {
+      showError(input, input.matches(":disabled") ? null : errorOf(input));
+    }
+  });
   window.addEventListener("pageshow", choose);
   choose();
 }
@@ -217,13 +245,9 @@ function sendOnce(form) {
 
 // Clocks
 
-const two = (number) => String(number).padStart(2, "0");
+const LAST_HOUR_S = 3600;
 
-function clockText(seconds) {
-  const hours = Math.floor(seconds / 3600);
-  const minutes = Math.floor(seconds / 60) % 60;
-  return hours ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
-}
+const clockText = (seconds) => `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 
 /** Calls `tick` every second with the seconds left, until none are. Returns a function that stops it. */
 function countDown(seconds, tick) {
@@ -236,11 +260,13 @@ function countDown(seconds, tick) {
   return () => clearInterval(timer);
 }
 
+/** Counts down in the last hour; before it, the page shows the end time. */
 function watchTimeLeft(element) {
-  const clock = find("[data-clock]", element);
-  if (!clock) return;
+  const [until, counting, clock] = ["until", "counting", "clock"].map((name) => find(`[data-${name}]`, element));
   countDown(Number(element.dataset.secondsLeft), (left) => {
     clock.textContent = clockText(left);
+    counting.hidden = left > LAST_HOUR_S;
+    if (until) until.hidden = !counting.hidden;
     if (!left) location.replace(element.dataset.url);
   });
 }

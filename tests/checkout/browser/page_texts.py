@@ -18,7 +18,8 @@ UNAVAILABLE = "This page is not available right now"
 
 FAILED = "Your payment did not go through"
 DECLINED = "The payment was declined. Try again, or pay in another way."
-NO_MONEY = "There is not enough money in this account. You were not charged."
+NO_MONEY = "There is not enough money in this account."
+NOTHING_TAKEN = "Nothing was taken."
 WRONG_CODE = "This code is not right. Check the message and try again."
 SENT_A_MOMENT_AGO = "The code was sent a moment ago. Wait a little before you request it again."
 

@@ -36,6 +36,7 @@ def test_declined_cards_say_why_and_another_one_pays(pages: CheckoutWorld, shopp
         shopper.pay_by_card(number)
         shopper.is_told(page_texts.FAILED)
         shopper.is_told(sentence)
+        shopper.is_told(page_texts.NOTHING_TAKEN)
         expect(shopper.field("Card number")).to_have_value("")
         assert pages.attempts(intent)[-1] == ("declined", reason)
     shopper.pay_by_card("4242424242424242")
