@@ -99,14 +99,13 @@ class TestEnteredWallet:
 class TestNothingWasTaken:
     def test_is_said_after_a_refusal_of_the_provider(self, pages: CheckoutWorld) -> None:
         customer = pages.customer(pages.make_intent())
-        for refused in (
-            lambda: customer.pay_by_card("4000000000000002"),
-            lambda: customer.pay_by_card("4000000000009995"),
-            lambda: customer.pay_by_wallet("sadad", "0912345000"),
-        ):
-            refused()
+        for number in ("4000000000000002", "4000000000009995"):
+            customer.pay_by_card(number)
             assert customer.title == FORM
             assert NOTHING_TAKEN in customer.text
+        customer.pay_by_wallet("sadad", "0912345000")
+        assert customer.title == FORM
+        assert NOTHING_TAKEN in customer.text
 
     def test_is_not_said_if_an_operator_decided(self, pages: CheckoutWorld) -> None:
         intent = processing(pages)

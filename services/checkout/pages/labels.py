@@ -108,14 +108,13 @@ def field_message(error: FieldError, method: PaymentMethod) -> str:
 def prefix_message(wallet: PaymentMethod) -> str:
     """Return the text that says which phone numbers the wallet takes."""
     prefixes = _list_prefixes(WALLET_PREFIXES[wallet])
-    return gettext(
-        "%(wallet)s takes %(prefixes)s numbers only.", wallet=METHOD_LABELS[wallet], prefixes=prefixes
-    )
+    name = METHOD_LABELS[wallet]
+    return str(gettext("%(wallet)s takes %(prefixes)s numbers only.", wallet=name, prefixes=prefixes))
 
 
 def _list_prefixes(prefixes: Sequence[str]) -> str:
     """Return "091 to 096" for three or more in a row, else "091 and 093"."""
     first, last = prefixes[0], prefixes[-1]
     if len(prefixes) > 2 and int(last) - int(first) == len(prefixes) - 1:
-        return gettext("%(first)s to %(last)s", first=first, last=last)
+        return str(gettext("%(first)s to %(last)s", first=first, last=last))
     return format_list(prefixes, locale=get_locale())

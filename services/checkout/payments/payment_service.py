@@ -151,7 +151,7 @@ class PaymentService:
                 raise LimitExceededError(Refusal.SEND_AGAIN_TOO_SOON, RESEND_AFTER_S)
             if not can_resend(account, attempt):
                 raise CodeNotSentError
-            phone = claimed.wallet and claimed.wallet.phone
+            phone = None if claimed.wallet is None else claimed.wallet.phone
             self.limits.check_address(connection, client)
             self.limits.count_code_sent(connection, checkout.intent, phone)
             self.limits.count_failure(connection, client)

@@ -31,6 +31,7 @@ EXPIRY_WRONG = "Enter the month and the year as on your card, for example 08/29.
 EXPIRY_PAST = "This card has expired."
 SECURITY_CODE_WRONG = "Enter the 3 or 4 digits of the security code."
 PHONE_WRONG = "This phone number is not right. Enter it as 0912345678."
+SADAD_PREFIXES = {"ar": "سداد يقبل أرقام 091 و093 فقط.", "en": "Sadad takes 091 and 093 numbers only."}
 BIRTH_YEAR_WRONG = "Enter your birth year in four digits."
 CODE_WRONG_LENGTH = "The code has a different number of digits. Check the message."
 

@@ -75,6 +75,20 @@ def test_customer_can_change_number_or_method(pages: CheckoutWorld, shoppers: Sh
     assert [charge["status"] for charge in pages.charges(intent)].count("paid") == 1
 
 
+def test_customer_can_use_another_card(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, "ar")
+    shopper.pay_by_card("6395 0438 3518 0860")
+    shopper.sees(page_texts.CODE)
+    expect(shopper.button("Send again")).to_be_visible()
+    shopper.link("Use another card or method").click()
+    shopper.sees(page_texts.READY)
+    expect(shopper.radio("card")).to_be_checked()
+    shopper.pay_by_card("4242424242424242")
+    shopper.sees(page_texts.PAID)
+    assert [state for state, _ in pages.attempts(intent)] == ["abandoned", "paid"]
+
+
 def test_code_stays_valid_if_the_customer_returns_without_another_payment(
     pages: CheckoutWorld, shoppers: Shoppers
 ) -> None:

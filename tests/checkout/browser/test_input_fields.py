@@ -1,5 +1,6 @@
 """Input fields are formatted and validated while customers type or paste, in any digits."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -22,6 +23,17 @@ WAYS: dict[str, Callable[[str], str]] = {
     "bidi marks": lambda text: f"{RIGHT_TO_LEFT_ISOLATE}{LEFT_TO_RIGHT_MARK}{text}{POP}",
     "spaces": lambda text: f" {text[:3]} {text[3:]}\u00a0",
 }
+_COLOUR = """name => {
+    const shown = document.body.appendChild(document.createElement("i"));
+    shown.style.color = getComputedStyle(document.documentElement).getPropertyValue(name);
+    return getComputedStyle(shown).color;
+}"""
+_TEXT = """button => {
+    const shown = [...button.querySelectorAll("span")].filter((span) => span.checkVisibility());
+    const outer = shown.find((span) => span.matches(".acts-now, .sends-code"));
+    return [...outer.childNodes].filter((node) => !node.matches?.(".unseen")).map((node) => node.textContent).join("");
+}"""
+_AMOUNTS = {"ar": "25.500\u00a0د.ل.\u200f", "en": "LYD\u00a025.500"}
 with_and_without_javascript = pytest.mark.parametrize("javascript", [True, False])
 
 
@@ -172,6 +184,91 @@ def test_error_summary_links_to_the_field(pages: CheckoutWorld, shoppers: Shoppe
     expect(shopper.field("Card number")).to_be_focused()
     shopper.alert.get_by_role("link", name=page_texts.EXPIRY_MISSING).click()
     expect(shopper.field("Expiry date")).to_be_focused()
+
+
+def test_errors_that_were_fixed_leave_the_summary(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    """So do those of a method that is no longer chosen. The summary disappears with its last error."""
+    shopper = shoppers.come(pages.make_intent())
+    shopper.pay()
+    errors = shopper.alert.get_by_role("link")
+    expect(errors).to_have_text(
+        [page_texts.CARD_NUMBER_MISSING, page_texts.EXPIRY_MISSING, page_texts.SECURITY_CODE_WRONG]
+    )
+    shopper.field("Expiry date").fill("12/34")
+    expect(errors).to_have_text([page_texts.CARD_NUMBER_MISSING, page_texts.SECURITY_CODE_WRONG])
+    shopper.field("Card number").fill("4242424242424241")
+    shopper.field("Card number").blur()
+    expect(errors).to_have_text([page_texts.CARD_NUMBER_WRONG, page_texts.SECURITY_CODE_WRONG])
+    shopper.field("Card number").fill("4242424242424242")
+    expect(errors).to_have_text([page_texts.SECURITY_CODE_WRONG])
+    shopper.choose("adfali")
+    expect(shopper.alert).to_have_count(0)
+
+
+@pytest.mark.parametrize(("lang", "javascript"), [("ar", True), ("en", False)])
+def test_phone_that_the_wallet_does_not_take_is_refused_with_its_prefixes(
+    pages: CheckoutWorld, shoppers: Shoppers, lang: str, javascript: bool
+) -> None:
+    """The other wallet takes it."""
+    intent = pages.make_intent()
+    shopper = shoppers.come(intent, lang, javascript=javascript, expected_statuses=frozenset({422}))
+    with shopper.noting_posts() as posts:
+        shopper.pay_by_wallet("sadad", "0921234567")
+        expect(shopper.field("Phone number")).to_have_accessible_description(
+            re.compile(re.escape(page_texts.SADAD_PREFIXES[lang]))
+        )
+        expect(shopper.alert).to_contain_text(page_texts.SADAD_PREFIXES[lang])
+    assert len(posts) == (0 if javascript else 1)
+    shopper.choose("adfali")
+    if javascript:
+        shopper.has_right("Phone number")
+        expect(shopper.alert).to_have_count(0)
+    shopper.pay()
+    shopper.sees(page_texts.CODE)
+
+
+def test_invalid_field_is_red_while_it_has_the_focus(pages: CheckoutWorld, shoppers: Shoppers) -> None:
+    shopper = shoppers.come(pages.make_intent())
+    bad = shopper.page.evaluate(_COLOUR, "--bad")
+    box = shopper.page.locator(".box").filter(has=shopper.field("Card number"))
+    expect(box).not_to_have_css("border-color", bad)
+    shopper.pay()
+    expect(shopper.field("Card number")).to_be_focused()
+    expect(box).to_have_css("border-color", bad)
+    shopper.field("Card number").fill("4242424242424242")
+    expect(box).not_to_have_css("border-color", bad)
+
+
+@pytest.mark.parametrize("lang", page_texts.LANGUAGES)
+def test_badge_of_a_local_card_hides_no_digit(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    shopper = shoppers.come(pages.make_intent(), lang, viewport={"width": 360, "height": 740})
+    number = shopper.field("Card number")
+    number.fill("6395 0438 3518 0860 123")
+    badge = shopper.page.get_by_role("status").filter(visible=True)
+    expect(badge).to_have_text(shopper.says("Local card"))
+    expect(badge).to_be_in_viewport()
+    assert number.evaluate("input => input.scrollWidth <= input.clientWidth")
+    field, over = number.bounding_box(), badge.bounding_box()
+    assert field is not None
+    assert over is not None
+    assert over["y"] + over["height"] <= field["y"]
+
+
+@pytest.mark.parametrize("lang", page_texts.LANGUAGES)
+def test_button_says_what_it_does(pages: CheckoutWorld, shoppers: Shoppers, lang: str) -> None:
+    """A card is charged; a wallet sends a code first. Its accessible name keeps the amount (DESIGN §5)."""
+    shopper = shoppers.come(pages.make_intent(), lang)
+    assert _shown_text(shopper) == shopper.says("Pay %(amount)s", amount=_AMOUNTS[lang])
+    for wallet in ("sadad", "adfali"):
+        shopper.choose(wallet)
+        assert _shown_text(shopper) == shopper.says("Send code")
+
+
+def _shown_text(shopper: Shopper) -> str:
+    """Return the text of the button without what only screen readers read."""
+    expect(shopper.pay_button).to_be_visible()
+    text: str = shopper.pay_button.evaluate(_TEXT)
+    return text.strip()
 
 
 def test_one_click_is_enough_after_a_mistyped_field(pages: CheckoutWorld, shoppers: Shoppers) -> None:
