@@ -31,6 +31,7 @@ class Action(StrEnum):
     ROLE_CHANGED = "role_changed"
     APPLICATION_CREATED = "application_created"
     APPLICATION_RENAMED = "application_renamed"
+    PUBLIC_NAMES_CHANGED = "public_names_changed"
     METHODS_CHANGED = "methods_changed"
     PROVIDER_SET = "provider_set"
     CREDENTIAL_ISSUED = "credential_issued"

@@ -10,6 +10,7 @@ from tests.page_client import PageClient
 OWNERS = {
     "/applications/new": "/applications/new",
     "{app}/settings/name": "{app}/settings",
+    "{app}/settings/public-names": "{app}/settings",
     "{app}/settings/methods": "{app}/settings",
     "{app}/settings/providers/card": "{app}/settings/providers/card",
 }
@@ -32,6 +33,7 @@ union all select t::text from outbox as t order by 1"""
 # Values that would be accepted with the permission.
 FIELDS = {
     "name": "New name",
+    "public_name_ar": "اسم جديد",
     "methods": "card",
     "adapter": "plutu",
     "api_key": "a",

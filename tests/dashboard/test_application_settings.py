@@ -1,4 +1,4 @@
-"""The name and payment methods of an application."""
+"""The names and payment methods of an application."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import requests
 
 from shared.domain.accounts.roles import Role
 from tests.dashboard.world import DashboardWorld
-from tests.page_client import PageClient
+from tests.page_client import PageClient, page_text
 
 
 def page_of(world: DashboardWorld) -> str:
@@ -40,6 +40,52 @@ def test_an_invalid_name_is_refused_beside_its_field(pages: DashboardWorld) -> N
         assert save(pages, owner, "name", name=name).status_code == 422, name[:20]
         assert "Choose a name of 1 to 200" in owner.text, name[:20]
     assert pages.rows("select name from applications") == [("Tripoli Coffee shop",)]
+
+
+def test_name_that_customers_see_is_set_in_each_language(pages: DashboardWorld) -> None:
+    owner = pages.person(Role.OWNER)
+    save(pages, owner, "public-names", public_name_ar=" متجر القهوة ", public_name_en="Coffee & more")
+    assert (owner.title, "The name that customers see was saved." in owner.text) == ("Settings", True)
+    assert public_names_of(pages) == [("متجر القهوة", "Coffee & more")]
+    assert 'value="Coffee &amp; more"' in owner.response.text
+    save(pages, owner, "public-names", public_name_ar="متجر القهوة", public_name_en="Coffee & more")
+    save(pages, owner, "public-names", public_name_ar="", public_name_en="Coffee")
+    assert public_names_of(pages) == [(None, "Coffee")]
+    rows = pages.rows("select details from audit_log where action = 'public_names_changed' order by id")
+    first = {"name_ar": "متجر القهوة", "before_ar": None, "name_en": "Coffee & more", "before_en": None}
+    second = {
+        "name_ar": None,
+        "before_ar": "متجر القهوة",
+        "name_en": "Coffee",
+        "before_en": "Coffee & more",
+    }
+    assert [row[0] for row in rows] == [first, second]
+    assert "Changed the name that customers see" in page_text(owner.open("/audit").text)
+
+
+def public_names_of(world: DashboardWorld) -> list[tuple[str | None, str | None]]:
+    return world.rows("select public_name_ar, public_name_en from applications")
+
+
+def test_hostile_public_name_is_refused_beside_its_field(pages: DashboardWorld) -> None:
+    """Nothing is saved, not even the other name."""
+    owner = pages.person(Role.OWNER)
+    for name in ("x" * 61, "a\x00", "a\nb", "\u202egnp.exe", "a\u2066b", "\u200b", "x" * 20_000):
+        answer = save(pages, owner, "public-names", public_name_ar="متجر", public_name_en=name)
+        assert answer.status_code == 422, name[:20]
+        assert "Choose a name of at most 60 characters" in owner.text
+        assert 'id="public_name_en-error"' in answer.text
+        assert 'value="متجر"' in answer.text
+    assert public_names_of(pages) == [(None, None)]
+    assert pages.rows("select from audit_log where action = 'public_names_changed'") == []
+
+
+def test_only_owners_change_the_name_that_customers_see(pages: DashboardWorld) -> None:
+    for role in (Role.DEVELOPER, Role.VIEWER):
+        person = pages.person(role)
+        assert save(pages, person, "public-names", public_name_en="Coffee").status_code == 403
+        assert "Name on English pages" in page_text(person.open(page_of(pages)).text)
+    assert public_names_of(pages) == [(None, None)]
 
 
 def test_payment_methods_are_chosen(pages: DashboardWorld) -> None:

@@ -47,6 +47,7 @@ NOT_SENSITIVE = {
     "applications.choose_methods",
     "applications.rename",
     "applications.send_test",
+    "applications.set_public_names",
     "deliveries.resend",
     "deliveries.resend_failed",
     "deliveries.stop",

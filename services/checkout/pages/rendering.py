@@ -138,7 +138,7 @@ def pop_resent(checkout: CheckoutState) -> bool:
 def _page(checkout: CheckoutState) -> IntentSummary:
     lang = current_language()
     return IntentSummary(
-        merchant=checkout.merchant,
+        merchant=checkout.shown_name(lang),
         description=checkout.description,
         amount=format_amount(checkout.amount, checkout.currency, lang),
         reference=checkout.reference.upper(),

@@ -58,6 +58,7 @@ class IntentSummary:
     """What every page of an intent shows."""
 
     merchant: str
+    """The application's public name in this language, or the merchant's name."""
     description: str | None
     amount: str
     """With the currency, formatted for the language."""

@@ -14,7 +14,8 @@ from shared.domain.payment_methods import PaymentMethod
 
 # Of all attempts, the paid one or the newest: a new attempt ends all that wait for the customer.
 _LOAD = f"""
-select i.uuid as intent, i.application_id as application, m.name as merchant, i.description, i.amount, i.currency,
+select i.uuid as intent, i.application_id as application, m.name as merchant, a.public_name_ar,
+       a.public_name_en, i.description, i.amount, i.currency,
        i.reference, i.return_url, i.trace, i.status, i.expires_at, i.expires_at <= mizan_now() as is_expired,
        greatest(0, ceil(extract(epoch from i.expires_at - mizan_now())))::bigint as seconds_left,
        mizan_now() as now,
@@ -36,6 +37,8 @@ _INTENT_FIELDS = (
     "intent",
     "application",
     "merchant",
+    "public_name_ar",
+    "public_name_en",
     "description",
     "amount",
     "currency",
@@ -74,6 +77,8 @@ class CheckoutState:
     intent: UUID
     application: UUID
     merchant: str
+    public_name_ar: str | None
+    public_name_en: str | None
     description: str | None
     amount: int
     currency: str
@@ -90,6 +95,10 @@ class CheckoutState:
     methods: frozenset[PaymentMethod]
     """Methods that the application has enabled."""
     attempt: LastAttempt | None
+
+    def shown_name(self, lang: str) -> str:
+        """Return who is paid: the application's public name in this language, or else the merchant's name."""
+        return (self.public_name_en if lang == "en" else self.public_name_ar) or self.merchant
 
 
 def load_checkout_state(cursor: Cursor[Any], intent: UUID) -> CheckoutState | None:

@@ -8,14 +8,28 @@ from flask import request
 from services.dashboard.applications.labels import refusal_text
 from shared.domain.applications.errors import NoMethodsError
 from shared.domain.applications.merchants import check_name
+from shared.domain.applications.public_names import PublicNames, check_public_name
 from shared.domain.applications.registry import NewApplication
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
 from shared.platform.outbound_url import WebhookUrl, WebhookUrlError, check_webhook_url
+from shared.platform.web.languages import LANGUAGES
 
 
 def read_name() -> str:
     return check_name(request.form.get("name", ""), of="application")
+
+
+def read_public_names() -> tuple[PublicNames, dict[str, str]]:
+    """Return the names that were entered, and the error of each field that is invalid."""
+    names: dict[str, str | None] = {}
+    errors: dict[str, str] = {}
+    for lang in LANGUAGES:
+        try:
+            names[lang] = check_public_name(request.form.get(f"public_name_{lang}", ""))
+        except RefusedError as error:
+            errors[f"public_name_{lang}"] = refusal_text(error)
+    return PublicNames(**names), errors
 
 
 def read_methods() -> frozenset[PaymentMethod]:

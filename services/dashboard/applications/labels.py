@@ -4,10 +4,11 @@ from flask_babel import lazy_gettext as _
 
 from shared.console.audit_log import CREDENTIAL_KINDS
 from shared.console.payment_labels import METHODS, PROVIDERS
-from shared.domain.applications import merchants
+from shared.domain.applications import merchants, public_names
 from shared.domain.applications.errors import (
     CredentialExistsError,
     InvalidNameError,
+    InvalidPublicNameError,
     NoMethodsError,
     WebhookSecretRolledError,
 )
@@ -24,6 +25,11 @@ FORM_EXPIRED = _("This page was open for too long. Nothing was changed. Try agai
 _REFUSALS = {
     InvalidNameError: _(
         "Choose a name of 1 to %(most)d characters, without line breaks.", most=merchants.MAX_NAME_LENGTH
+    ),
+    InvalidPublicNameError: _(
+        "Choose a name of at most %(most)d characters, with letters or digits, and without characters that are "
+        "invisible or change the direction of the text.",
+        most=public_names.MAX_LENGTH,
     ),
     NoMethodsError: _("Choose at least one payment method."),
     CredentialExistsError: _(

@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 from services.dashboard.access import current_session, record_action
 from services.dashboard.applications.credential_views import CredentialPages
 from services.dashboard.applications.form_tokens import FormPurpose, FormTokenExpiredError, FormTokens
-from services.dashboard.applications.forms import ApplicationForm, read_methods, read_name
+from services.dashboard.applications.forms import ApplicationForm, read_methods, read_name, read_public_names
 from services.dashboard.applications.labels import FORM_EXPIRED, refusal_text, template_labels
 from services.dashboard.applications.queries import list_method_availability, set_methods
 from services.dashboard.applications.webhook_views import WebhookPages
@@ -26,6 +26,7 @@ from shared.domain.applications.provider_accounts import (
     current_provider_accounts,
     set_provider_account,
 )
+from shared.domain.applications.public_names import PublicNames, set_public_names
 from shared.domain.applications.registry import (
     Application,
     create_application,
@@ -126,6 +127,26 @@ class SettingsPages:
         flash(_("The name was saved."), "good")
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
 
+    def set_public_names(self, application: Application) -> ResponseReturnValue:
+        names, errors = read_public_names()
+        if errors:
+            filled_in = PublicNames(*(request.form.get(f"public_name_{lang}", "") for lang in ("ar", "en")))
+            return self._page(application, public_names=filled_in, errors=errors), _UNPROCESSABLE
+        with self.dependencies.database.transaction() as connection:
+            before = set_public_names(connection, application.id, names)
+            if before is not None:
+                details: AuditDetails = {
+                    "name_ar": names.ar,
+                    "before_ar": before.ar,
+                    "name_en": names.en,
+                    "before_en": before.en,
+                }
+                record_action(
+                    connection, Action.PUBLIC_NAMES_CHANGED, application_id=application.id, details=details
+                )
+        flash(_("The name that customers see was saved."), "good")
+        return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
+
     def choose_methods(self, application: Application) -> ResponseReturnValue:
         try:
             methods = read_methods()
@@ -145,7 +166,8 @@ class SettingsPages:
         settings = self.dependencies.settings
         with self.dependencies.database.cursor() as cursor:
             methods = list_method_availability(cursor, application, settings)
-        values = {"name": application.name, "errors": {}, **more}
+        shown = PublicNames(application.public_name_ar, application.public_name_en)
+        values = {"name": application.name, "public_names": shown, "errors": {}, **more}
         return render_template(
             "applications/settings.html",
             application=application,
@@ -228,6 +250,8 @@ def applications_blueprint(dependencies: Dependencies) -> Blueprint:
     settings = SettingsPages(dependencies)
     add_route(blueprint, f"{_HERE}/settings", settings.settings, Permission.READ)
     add_route(blueprint, f"{_HERE}/settings/name", settings.rename, Permission.APPLICATIONS, _POST)
+    names_rule = f"{_HERE}/settings/public-names"
+    add_route(blueprint, names_rule, settings.set_public_names, Permission.APPLICATIONS, _POST)
     add_route(blueprint, f"{_HERE}/settings/methods", settings.choose_methods, Permission.APPLICATIONS, _POST)
     provider, provider_rule = ProviderPages(dependencies), f"{_HERE}/settings/providers/<method>"
     add_route(blueprint, provider_rule, provider.provider, Permission.APPLICATIONS)

@@ -38,6 +38,10 @@ class InvalidNameError(RefusedError):
     """The name is empty, too long, or has forbidden characters."""
 
 
+class InvalidPublicNameError(RefusedError):
+    """The name for customers is too long, unreadable, or has forbidden characters."""
+
+
 class CredentialNotFoundError(RefusedError):
     def __init__(self) -> None:
         super().__init__("the application has no credential with this id or prefix")

@@ -51,6 +51,9 @@ class Application:
     methods: tuple[PaymentMethod, ...]
     webhook_url: str | None
     created_at: datetime
+    public_name_ar: str | None = None
+    """What customers see at the checkout instead of the merchant's name, by language."""
+    public_name_en: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "methods", tuple(m for m in PaymentMethod if m in self.methods))
@@ -67,6 +70,7 @@ _ENABLE_METHODS = "insert into application_methods (application_id, method) sele
 _SET_WEBHOOK_URL = "update applications set webhook_url = %s where id = %s returning old.webhook_url"
 
 _COLUMNS = """a.id, a.name, a.merchant_id, m.name as merchant_name, a.webhook_url, a.created_at,
+       a.public_name_ar, a.public_name_en,
        array(select method from application_methods where application_id = a.id) as methods
 from applications a join merchants m on m.id = a.merchant_id"""
 _LIST = f"select {_COLUMNS} order by a.id"
