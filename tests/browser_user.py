@@ -31,6 +31,11 @@ class BrowserUser:
     def button(self, name: str, **values: str) -> Locator:
         return self.page.get_by_role("button", name=self.says(name, **values), exact=True)
 
+    def confirm(self, name: str) -> None:
+        """Press the button, and the one with the same name in the dialog that asks."""
+        self.button(name).click()
+        self.page.get_by_role("alertdialog").get_by_role("button", name=self.says(name), exact=True).click()
+
     def link(self, name: str) -> Locator:
         return self.page.get_by_role("link", name=self.says(name), exact=True)
 

@@ -1,10 +1,12 @@
-"""Serves the reference for merchants' developers: the OpenAPI document, and a page made from it. Public."""
+"""Serves the reference for merchants' developers: the OpenAPI document, a page made from it, and the guide. Public."""
+
+from pathlib import Path
 
 from flask import Blueprint, Response, json, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
 from services.api.openapi.document import Document
-from services.api.openapi.markdown import render_inline
+from services.api.openapi.markdown import render_document, render_inline
 from services.api.openapi.page import make_page
 
 # The page needs its own stylesheet and icon only, so browsers should allow nothing else.
@@ -16,6 +18,7 @@ _SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _CACHED = "public, max-age=300"
+_GUIDE = Path(__file__).parents[2] / "docs" / "merchants.md"
 
 
 def reference_blueprint(document: Document, document_path: str) -> Blueprint:
@@ -23,6 +26,7 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
     routes.add_app_template_filter(render_inline, "inline")
     encoded = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     shown = make_page(document)
+    guide_html = render_document(_GUIDE.read_text("utf-8"))
 
     @routes.get(document_path)
     def openapi_document() -> Response:
@@ -31,6 +35,10 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
     @routes.get("/docs")
     def page() -> Response:
         return _cached(Response(render_template("reference.html", page=shown), mimetype="text/html"))
+
+    @routes.get("/docs/guide")
+    def guide() -> Response:
+        return _cached(Response(render_template("guide.html", guide=guide_html), mimetype="text/html"))
 
     @routes.get("/")
     def front() -> BaseResponse:

@@ -59,6 +59,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     ui.register(
         app,
         home="applications.listing",
+        home_label=_("To your applications"),
         tagline=(_("Every payment weighed."), _("Every message accounted for.")),
         error_page=error_page,
     )

@@ -76,6 +76,7 @@ def make_app(settings: Settings, database: Database, inspector: SystemInspector)
     ui.register(
         app,
         home="overview.show",
+        home_label=_("To the overview"),
         tagline=(_("Nothing lost."), _("Nothing stuck unnoticed.")),
         error_page=error_page,
     )

@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
+from shared.console.browsers import browser_label
 from shared.console.cookies import clear_session_token, known_browser, remember_known_account
 from shared.console.guard import SignedInAccount
 from shared.domain.accounts.password_rules import (
@@ -78,6 +79,7 @@ class AccountPages:
             "people/account.html",
             sessions=sessions,
             current=account.session_hash,
+            browser_label=browser_label,
             errors=errors or {},
         )
 

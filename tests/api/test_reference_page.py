@@ -3,12 +3,15 @@
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from services.api.openapi.markdown import render_markdown
+
+PROJECT = Path(__file__).parents[2]
 
 
 class _Page(HTMLParser):
@@ -146,3 +149,23 @@ def test_rendered_markdown_has_no_inline_styles_and_escapes_html() -> None:
     assert "style" not in html
     assert "<script" not in html
     assert "<b" not in html
+
+
+def test_reference_page_links_to_the_guide(page: _Page, client: FlaskClient) -> None:
+    """The guide is served, its own links lead somewhere, and the image contains it."""
+    assert "/docs/guide" in page.addresses
+    answer = client.get("/docs/guide")
+    assert (answer.status_code, answer.mimetype) == (200, "text/html")
+    assert "Content-Security-Policy" in answer.headers
+    guide = _Page(answer.text)
+    assert "Accepting payments: the integration in an hour" in guide.text
+    assert "def is_from_mizan(raw_body, signature):" in guide.text
+    assert not {"script", "style", "form"} & set(guide.tags)
+    assert len(guide.ids) == len(set(guide.ids))
+    for address in guide.addresses:
+        if address.startswith("#"):
+            assert address[1:] in guide.ids, address
+        elif not address.startswith("https://"):
+            with client.get(address) as linked:
+                assert linked.status_code == 200, address
+    assert "!docs/merchants.md" in (PROJECT / ".dockerignore").read_text().splitlines()

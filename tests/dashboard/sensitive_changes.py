@@ -131,7 +131,8 @@ def _of_applications(world: DashboardWorld) -> dict[str, Change]:
             f"{here}/webhook/secret",
             "select max(version) from webhook_secrets",
             [(2,)],
-            action="webhook_secret_rolled",
+            {"confirmed": "yes"},
+            "webhook_secret_rolled",
         ),
     }
 

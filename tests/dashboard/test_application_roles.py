@@ -40,6 +40,7 @@ FIELDS = {
     "access_token": "b",
     "secret_key": "c",
     "url": "https://new.example.ly/",
+    "confirmed": "yes",
     "version": "1",
 }
 

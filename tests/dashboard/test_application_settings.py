@@ -120,3 +120,14 @@ def test_developers_and_viewers_can_only_read_settings(pages: DashboardWorld, ro
     assert "Bank card Not offered It is enabled, but has no account that can be used. none" in person.text
     assert 'action="/applications/' not in page
     assert "Set account" not in page
+
+
+def test_form_with_an_error_keeps_what_was_ticked(pages: DashboardWorld) -> None:
+    """In the settings, where none was ticked, and for a new application, where some were."""
+    owner = pages.person(Role.OWNER)
+    assert save(pages, owner, "methods").status_code == 422
+    assert " checked" not in owner.response.text
+    owner.open("/applications/new")
+    assert owner.post("/applications/new", name=" ", methods="sadad").status_code == 422
+    assert owner.response.text.count(" checked") == 1
+    assert 'value="sadad" checked' in owner.response.text

@@ -197,3 +197,23 @@ def test_resend_reaches_the_endpoint_and_its_result_is_shown(
 def _read(person: PageClient, address: str) -> str:
     person.open(address)
     return person.text
+
+
+def test_missing_url_is_told_with_a_link_to_where_it_is_set(
+    pages: DashboardWorld, developer: PageClient, deliveries: Deliveries
+) -> None:
+    """On the page of a delivery, of failed deliveries, of the webhook itself, and after a refused resend."""
+    failed = deliveries.make("failed", 500)
+    here = f"/applications/{pages.application.id}"
+    developer.open(f"{here}/deliveries/{failed}")
+    form = developer.response
+    pages.run("update applications set webhook_url = null")
+    link = f'Set one first. <a href="{here}/webhook">Webhook settings</a>'
+    assert link in developer.open(f"{here}/deliveries/{failed}").text
+    developer.response = form
+    assert link in developer.post(f"{here}/deliveries/{failed}/resend").text
+    today = pages.rows("select (now() at time zone 'Africa/Tripoli')::date")[0][0]
+    assert link in developer.open(f"{here}/deliveries/resend-failed?from={today}&until={today}").text
+    page = developer.open(f"{here}/webhook").text
+    assert 'Set one first. <a href="#url">' in page
+    assert 'id="url"' in page

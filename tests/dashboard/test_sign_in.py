@@ -274,3 +274,32 @@ def _try(person: PageClient, email: str, password: str) -> Response:
 def _without_token(text: str) -> str:
     before, _, rest = text.partition('name="csrf_token" value="')
     return before + rest.partition('"')[2]
+
+
+def test_sessions_are_named_by_browser_and_system(pages: DashboardWorld) -> None:
+    """A hostile user agent is text, and is cut."""
+    agents = ["Mozilla/5.0 (Android 14; rv:132.0) Firefox/132.0", "<script>alert(1)</script>" + "x" * 5000]
+    email = pages.make_member(Role.VIEWER)
+    for agent in agents:
+        person = pages.person()
+        person.session.headers["User-Agent"] = agent
+        person.sign_in(email, PASSWORD)
+    page = person.open("/account").text
+    assert "Firefox on Android" in person.text
+    assert "Unknown browser" in person.text
+    assert agents[0] in person.text
+    assert "<script>alert" not in page
+    assert "x" * 300 not in page
+    arabic = pages.person(lang="ar")
+    arabic.sign_in(email, PASSWORD)
+    arabic.open("/account")
+    assert "Firefox على Android" in arabic.text
+
+
+def test_error_page_says_where_its_link_leads(pages: DashboardWorld) -> None:
+    person = pages.person(Role.VIEWER)
+    assert person.open("/no/such/page").status_code == 404
+    assert '<a class="button plain" href="/">To your applications</a>' in person.response.text
+    stranger = pages.person()
+    assert stranger.open("/no/such/page").status_code == 404
+    assert '<a class="button plain" href="/sign-in">To the sign-in page</a>' in stranger.response.text

@@ -61,6 +61,29 @@ def test_the_page_explains_what_happens_to_queued_retries(pages: DashboardWorld)
     assert "Retries that are queued already still go to the old one." in person.text
     assert "What is queued ends as failed when it falls due." in person.text
     assert "retries queued earlier carry the old one. Let your server accept both for a day." in person.text
+    question = person.response.text.partition("/webhook/secret")[2].partition(">")[0]
+    assert "Deliveries that are queued now, and their retries, keep the old one" in question
+
+
+def test_secret_is_rolled_only_after_a_page_that_asks(pages: DashboardWorld) -> None:
+    """Without the script. The page says what happens to what is queued, and how much that is."""
+    pages.run(
+        """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, next_due_at)
+           values (uuidv7(), gen_random_uuid(), %s, 'payment_intent.succeeded', 'https://x.example', 1, mizan_now())""",
+        pages.application.id,
+    )
+    person = pages.person(Role.OWNER)
+    person.open(page_of(pages))
+    answer = person.post(f"{page_of(pages)}/secret")
+    assert (answer.status_code, person.title) == (200, "Roll the webhook secret?")
+    assert "Nothing was changed yet." in person.text
+    assert "stay signed with the secret that they started with" in person.text
+    assert "Queued now 1 delivery" in person.text
+    assert pages.rows("select webhook_secret_version from applications") == [(1,)]
+    assert "webhook_secret_rolled" not in pages.audit()
+    person.post(f"{page_of(pages)}/secret")
+    assert person.title == "The new webhook secret"
+    assert pages.rows("select webhook_secret_version from applications") == [(2,)]
 
 
 # One URL for each possible error.
@@ -107,7 +130,7 @@ def test_webhook_secret_is_rolled_and_shown_once(pages: DashboardWorld, role: Ro
         person = pages.person(role)
         person.open(page_of(pages))
         assert "Roll secret" in person.text
-        answer = person.post(f"{page_of(pages)}/secret")
+        answer = person.post(f"{page_of(pages)}/secret", confirmed="yes")
         assert answer.status_code == 200
         (secret,) = _SECRET.findall(answer.text)
         assert "data-copy " in answer.text
@@ -128,9 +151,9 @@ def test_rolling_twice_with_one_form_rolls_once(pages: DashboardWorld) -> None:
     """A double click, or a reload of the response."""
     person = pages.person(Role.OWNER)
     form = person.open(page_of(pages))
-    person.post(f"{page_of(pages)}/secret")
+    person.post(f"{page_of(pages)}/secret", confirmed="yes")
     person.response = form
-    answer = person.post(f"{page_of(pages)}/secret")
+    answer = person.post(f"{page_of(pages)}/secret", confirmed="yes")
     assert "The secret was rolled a moment ago" in person.text
     assert not _SECRET.search(answer.text)
     assert pages.rows("select webhook_secret_version from applications") == [(2,)]
@@ -142,7 +165,7 @@ def test_only_the_current_version_of_the_secret_can_be_rolled(pages: DashboardWo
     person = pages.person(Role.OWNER)
     for version in ("", "0", "2", "-1", "x", "\x00", "9" * 30, "١"):
         person.open(page_of(pages))
-        answer = person.post(f"{page_of(pages)}/secret", version=version)
+        answer = person.post(f"{page_of(pages)}/secret", version=version, confirmed="yes")
         assert answer.status_code == 200, version
         now = 2 if version == "١" else 1
         assert pages.rows("select webhook_secret_version from applications") == [(now,)], version
@@ -166,7 +189,7 @@ def test_the_page_counts_queued_retries_with_a_previous_secret(pages: DashboardW
 
     owner = pages.person(Role.OWNER)
     owner.open(page_of(pages))
-    owner.post(f"{page_of(pages)}/secret")
+    owner.post(f"{page_of(pages)}/secret", confirmed="yes")
     for event in ("payment_intent.succeeded", "payment_intent.canceled"):
         deliver(pages.application.id, 1, "pending", event)
         deliver(pages.application.id, 2, "pending", event)

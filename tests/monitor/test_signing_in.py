@@ -194,3 +194,8 @@ def test_failed_sign_ins_of_operators_are_in_their_audit_log(pages: MonitorWorld
     assert operator.text.count("Failed to sign in") == 3
     assert f"operator {email}" in operator.text
     assert "by mistake" not in operator.text
+
+
+def test_error_page_says_where_its_link_leads(operator: PageClient) -> None:
+    assert operator.open("/no/such/page").status_code == 404
+    assert '<a class="button plain" href="/">To the overview</a>' in operator.response.text

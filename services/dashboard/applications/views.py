@@ -151,7 +151,9 @@ class SettingsPages:
         try:
             methods = read_methods()
         except NoMethodsError as error:
-            return self._page(application, errors={"methods": refusal_text(error)}), _UNPROCESSABLE
+            # None was ticked, and the form is shown as it was sent.
+            page = self._page(application, chosen=(), errors={"methods": refusal_text(error)})
+            return page, _UNPROCESSABLE
         with self.dependencies.database.transaction() as connection:
             before = set_methods(connection, application.id, methods)
             if before is not None:
@@ -167,7 +169,13 @@ class SettingsPages:
         with self.dependencies.database.cursor() as cursor:
             methods = list_method_availability(cursor, application, settings)
         shown = PublicNames(application.public_name_ar, application.public_name_en)
-        values = {"name": application.name, "public_names": shown, "errors": {}, **more}
+        values = {
+            "name": application.name,
+            "public_names": shown,
+            "chosen": application.methods,
+            "errors": {},
+            **more,
+        }
         return render_template(
             "applications/settings.html",
             application=application,

@@ -63,7 +63,10 @@ class WebhookPages:
         return _redirect_to_webhook(application)
 
     def roll_secret(self, application: Application) -> ResponseReturnValue:
+        """Roll the secret if the form was confirmed: in the dialog of the script, or on the page that asks here."""
         version = request.form.get("version", "")
+        if request.form.get("confirmed") != "yes":
+            return self._ask_before_roll(application, version)
         # -1 matches no version, so nothing is rolled.
         replacing = int(version) if version.isdecimal() and len(version) < 10 else -1
         try:
@@ -79,6 +82,17 @@ class WebhookPages:
             flash(refusal_text(error), "info")
             return _redirect_to_webhook(application)
         return render_template("applications/rolled.html", application=application, secret=secret)
+
+    def _ask_before_roll(self, application: Application, version: str) -> str:
+        with in_index_order(self.dependencies.database) as cursor:
+            current = current_secret_version(cursor, application.id)
+            # Every pending delivery has the current secret or an earlier one.
+            queued = count_pending_with_previous_secret(
+                cursor, application.id, current.number + 1 if current else 0
+            )
+        return render_template(
+            "applications/roll_secret.html", application=application, version=version, queued=queued
+        )
 
     def send_test(self, application: Application) -> ResponseReturnValue:
         form_tokens = FormTokens(self.dependencies.box)

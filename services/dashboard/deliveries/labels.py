@@ -1,9 +1,12 @@
 """Labels of the delivery list: the choices of its filters, days, and why nothing can be resent."""
 
 from datetime import datetime
+from uuid import UUID
 
 from babel.dates import format_date
+from flask import url_for
 from flask_babel import lazy_gettext as _
+from markupsafe import Markup
 
 from shared.console import delivery_labels
 from shared.console.language import current_language
@@ -34,5 +37,10 @@ def day(at: datetime) -> str:
     return format_date(at.astimezone(LIBYA).date(), "d MMM y", locale=current_language())
 
 
-def resend_refusal_text(refusal: SendRefusal) -> str:
-    return str(_RESEND_REFUSALS[refusal])
+def resend_refusal_text(refusal: SendRefusal, application_id: UUID) -> Markup:
+    """Return why nothing can be resent, with a link to where the webhook URL is set if that is missing."""
+    text = Markup("{}").format(_RESEND_REFUSALS[refusal])
+    if refusal is not SendRefusal.NO_URL:
+        return text
+    url = url_for("applications.webhook", application=application_id)
+    return Markup('{} <a href="{}">{}</a>').format(text, url, _("Webhook settings"))

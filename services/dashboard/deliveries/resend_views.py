@@ -84,7 +84,7 @@ class BulkResendPages:
             flash(_("No delivery of this period has failed."), "info")
             return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
         except SendingRefusedError as error:
-            flash(resend_refusal_text(error.refusal), "bad")
+            flash(resend_refusal_text(error.refusal, application.id), "bad")
             return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
         except BulkResendNotFoundError:
             abort(404)
@@ -128,7 +128,7 @@ class BulkResendPages:
             latest=list_latest_bulk_resends(connection, application.id),
             last_day=_last_day,
             day=day,
-            refusal=refusal and resend_refusal_text(refusal),
+            refusal=refusal and resend_refusal_text(refusal, application.id),
             resend_id=uuid4(),
         )
 

@@ -58,7 +58,7 @@ class DeliveryPages:
         return render_template(
             "deliveries/delivery.html",
             **shown,
-            refusal=refusal and resend_refusal_text(refusal),
+            refusal=refusal and resend_refusal_text(refusal, application.id),
             resend_id=uuid4(),
         )
 
@@ -79,7 +79,7 @@ class DeliveryPages:
             else:
                 flash(_("This resend was already requested."), "info")
         except SendingRefusedError as error:
-            flash(resend_refusal_text(error.refusal), "bad")
+            flash(resend_refusal_text(error.refusal, application.id), "bad")
         except TooManyResendsError:
             flash(_("This delivery was resent several times within a minute. Try again in a minute."), "bad")
         return redirect(url_for(".show", application=application.id, delivery=delivery), _SEE_OTHER)

@@ -56,6 +56,8 @@ function askConfirmation(question, button) {
 async function confirmAndSubmit(form, button, question) {
   if (!(await askConfirmation(question, button))) return;
   confirmed.add(form);
+  // For a form whose confirmation the server asks for too, on a page of its own, where there is no script.
+  if (form.elements.confirmed) form.elements.confirmed.value = "yes";
   form.requestSubmit(button);
 }
 

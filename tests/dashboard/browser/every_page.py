@@ -177,7 +177,7 @@ def _of_webhook_and_credentials(tab: Colleague, shop: BusyShop) -> Iterator[str]
     tab.button("Save URL").click()
     expect(tab.field("URL")).to_have_attribute("aria-invalid", "true")
     yield "webhook with an error"
-    tab.button("Roll secret").click()
+    tab.confirm("Roll secret")
     tab.sees("The new webhook secret")
     yield "rolled"
     tab.open(shop.path("credentials"))

@@ -102,7 +102,7 @@ def _make_application(owner: Colleague, webhook_url: str) -> dict[str, str]:
 
 def _roll_secret(owner: Colleague) -> str:
     owner.link("Webhook").click()
-    owner.button("Roll secret").click()
+    owner.confirm("Roll secret")
     owner.sees("The new webhook secret")
     return owner.copy("Webhook secret")
 

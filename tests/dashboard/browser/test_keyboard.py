@@ -92,6 +92,7 @@ def _revoked(pages: DashboardWorld) -> int:
 def test_secret_can_be_copied_with_the_keyboard(pages: DashboardWorld, owner: Colleague) -> None:
     owner.open(f"/applications/{pages.application.id}/webhook")
     press(owner, owner.button("Roll secret"))
+    press(owner, owner.page.get_by_role("alertdialog").get_by_role("button", name=owner.says("Roll secret")))
     owner.sees("The new webhook secret")
     press(owner, owner.button("Copy: %(what)s", what=owner.says("Webhook secret")))
     expect(owner.page.locator("#said")).to_have_text(owner.says("Copied"))

@@ -1,4 +1,4 @@
-"""Everything works without JavaScript, but without confirmation dialogs."""
+"""Everything works without JavaScript, but without confirmation dialogs; a page asks before a secret is rolled."""
 
 import re
 
@@ -47,6 +47,8 @@ def test_application_is_created_and_configured(pages: DashboardWorld, colleagues
     owner.field("URL").fill("https://shop.example.ly/new")
     owner.button("Save URL").click()
     owner.reads("The webhook URL was saved. New deliveries go there.")
+    owner.button("Roll secret").click()
+    owner.sees("Roll the webhook secret?")
     owner.button("Roll secret").click()
     owner.sees("The new webhook secret")
     assert set(_shown_secrets(owner)).isdisjoint(made)
