@@ -30,14 +30,12 @@ def read_credentials(path: Path) -> Credentials:
     """Read the file at every use, so that new credentials need no restart. Raises CredentialsError."""
     try:
         known = json.loads(path.read_text())
-        api_key, access_token, webhook_secret = (
-            str(known[name]) for name in ("api_key", "access_token", "webhook_secret")
-        )
+        values = [str(known[name]) for name in ("api_key", "access_token", "webhook_secret")]
     except (OSError, ValueError, KeyError, TypeError):
         raise CredentialsError(f"cannot read credentials from {path}") from None
     application_id = known.get("application_id")
     is_id = isinstance(application_id, str) and _UUID.fullmatch(application_id)
-    return Credentials(api_key, access_token, webhook_secret, application_id if is_id else None)
+    return Credentials(values[0], values[1], values[2], application_id if is_id else None)
 
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
