@@ -5,14 +5,16 @@ from pathlib import Path
 from flask import Blueprint, Response, json, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as BaseResponse
 
+from services.api.openapi.arabic import make_arabic_page, translate
 from services.api.openapi.document import Document
 from services.api.openapi.markdown import render_document, render_inline
 from services.api.openapi.page import make_page
+from shared.platform.web.languages import LANGUAGES
 
-# The page needs its own stylesheet and icon only, so browsers should allow nothing else.
+# The page needs its own stylesheet, script and icon only, so browsers should allow nothing else.
 _SECURITY_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -25,7 +27,8 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
     routes = Blueprint("reference", __name__)
     routes.add_app_template_filter(render_inline, "inline")
     encoded = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    shown = make_page(document)
+    english = make_page(document)
+    pages = {"en": english, "ar": make_arabic_page(english)}
     guide_html = render_document(_GUIDE.read_text("utf-8"))
 
     @routes.get(document_path)
@@ -34,7 +37,18 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
 
     @routes.get("/docs")
     def page() -> Response:
-        return _cached(Response(render_template("reference.html", page=shown), mimetype="text/html"))
+        lang = _language()
+        html = render_template(
+            "reference.html",
+            page=pages[lang],
+            lang=lang,
+            direction=LANGUAGES[lang],
+            other_lang="en" if lang == "ar" else "ar",
+            t=translate if lang == "ar" else str,
+        )
+        response = _cached(Response(html, mimetype="text/html"))
+        response.vary.add("Accept-Language")
+        return response
 
     @routes.get("/docs/guide")
     def guide() -> Response:
@@ -50,6 +64,14 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
         return response
 
     return routes
+
+
+def _language() -> str:
+    """Return what the address asks for, or else what the browser prefers, or else English."""
+    asked = request.args.get("lang")
+    # Werkzeug's own choice would prefer "en" to "ar-LY", because it is an exact match.
+    preferred = [tag.partition("-")[0].lower() for tag in request.accept_languages.values()]
+    return next((lang for lang in (asked, *preferred) if lang in LANGUAGES), "en")
 
 
 def _cached(response: Response) -> Response:

@@ -1,4 +1,4 @@
-"""The reference page is complete, and needs no external resources and no scripts."""
+"""The reference page is complete in both languages, and needs no external resources."""
 
 import re
 from html.parser import HTMLParser
@@ -73,15 +73,25 @@ def test_stylesheet_of_the_reference_page_loads_nothing(client: FlaskClient) -> 
     assert not re.search(r"url\(|@import|https?:", css)
 
 
-def test_reference_page_has_no_scripts_and_no_inline_styles(page: _Page) -> None:
-    assert not {"script", "style", "iframe", "form", "object"} & set(page.tags)
+def test_reference_page_has_one_script_and_nothing_inline(page: _Page, answer: TestResponse) -> None:
+    """The script only adds buttons that copy code."""
+    assert not {"style", "iframe", "form", "object"} & set(page.tags)
+    assert re.findall("<script[^>]*>[^<]*", answer.text) == [
+        '<script type="module" src="/static/reference.js">'
+    ]
     assert not [name for name in page.names if name == "style" or name.startswith("on")]
 
 
-def test_content_security_policy_allows_only_our_stylesheet_and_icon(answer: TestResponse) -> None:
+def test_content_security_policy_allows_only_our_stylesheet_script_and_icon(answer: TestResponse) -> None:
     policy = answer.headers["Content-Security-Policy"].split("; ")
     assert policy[0] == "default-src 'none'"
-    assert {"style-src 'self'", "img-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= set(policy)
+    assert {
+        "style-src 'self'",
+        "script-src 'self'",
+        "img-src 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    } <= set(policy)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Referrer-Policy"] == "no-referrer"
 
@@ -93,7 +103,9 @@ def test_reference_page_has_ordered_headings_landmarks_and_a_skip_link(page: _Pa
     assert all(level <= before + 1 for before, level in pairwise(levels))
     for landmark in ("header", "nav", "main", "footer"):
         assert page.tags.count(landmark) == 1
-    assert page.addresses[page.tags.count("link")] == "#main"  # the skip link comes first
+    assert (
+        page.addresses[page.tags.count("link") + page.tags.count("script")] == "#main"
+    )  # the skip link comes first
     assert len(page.ids) == len(set(page.ids))
 
 
@@ -121,6 +133,44 @@ def test_reference_page_names_the_limits(page: _Page) -> None:  # §8
         "keys up to 40 characters",
     ):
         assert limit in page.text
+
+
+def test_arabic_page_has_no_english_text(client: FlaskClient) -> None:
+    """Names, codes and examples stay as they are; every sentence is translated, and the anchors are the same."""
+    html = client.get("/docs?lang=ar").text
+    assert '<html lang="ar" dir="rtl">' in html
+    text = re.sub(r"<(code|pre|script)\b.*?</\1>|<[^>]+>", " ", html, flags=re.DOTALL)
+    known = "API HMAC SHA JSON ISO UTC LYD OpenAPI UUID uuid null Python Node PHP HTTPS http https English POST GET"
+    known += " idempotency key method xx Z"
+    words = set(re.findall(r"[A-Za-z]+", text)) - set(known.split())
+    assert not words
+    assert set(_Page(html).ids) == set(_Page(client.get("/docs?lang=en").text).ids)
+
+
+def test_arabic_page_has_arabic_punctuation(client: FlaskClient) -> None:
+    text = _Page(client.get("/docs?lang=ar").text).text
+    assert not re.search(r"[\u0600-\u06ff][,;?]|[,;?]\s+[\u0600-\u06ff]", text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "preferred", "lang"),
+    [
+        ("", "", "en"),
+        ("", "ar-LY,en;q=0.5", "ar"),
+        ("", "fr,en;q=0.5", "en"),
+        ("?lang=ar", "en", "ar"),
+        ("?lang=en", "ar", "en"),
+        ("?lang=xx", "", "en"),
+    ],
+)
+def test_language_is_that_of_the_address_or_the_browser(
+    client: FlaskClient, asked: str, preferred: str, lang: str
+) -> None:
+    answer = client.get(f"/docs{asked}", headers={"Accept-Language": preferred} if preferred else {})
+    assert f'<html lang="{lang}"' in answer.text
+    assert "Accept-Language" in answer.headers["Vary"]
+    other = "en" if lang == "ar" else "ar"
+    assert f'href="/docs?lang={other}"' in answer.text
 
 
 def test_curl_example_uses_the_public_url(page: _Page) -> None:
