@@ -74,7 +74,7 @@ class Tour:
     def _set_endpoint(self, page: Page, behaviour: str) -> None:
         page.goto(f"{self.addresses['shop_url']}/admin?lang=en")
         page.get_by_role("radio", name=behaviour).check()
-        page.get_by_role("button", name="Set", exact=True).click()
+        page.get_by_role("button", name="Set the response").click()
         expect(page.get_by_role("status")).to_be_visible()
 
     def _wait_for_requests(self, page: Page, failed: int) -> None:
