@@ -42,6 +42,7 @@ ACTIONS = {
     Action.TEST_DELIVERY_SENT: _("Sent a test delivery"),
     Action.DELIVERY_RESENT: _("Resent a delivery"),
     Action.FAILED_DELIVERIES_RESENT: _("Resent failed deliveries"),
+    Action.WAITING_DELIVERIES_RESENT: _("Retried all waiting deliveries"),
     Action.RESEND_STOPPED: _("Stopped resending"),
     Action.PAYMENTS_EXPORTED: _("Exported payments"),
     Action.OPERATOR_CREATED: _("Added an operator"),

@@ -44,6 +44,7 @@ class Action(StrEnum):
     TEST_DELIVERY_SENT = "test_delivery_sent"
     DELIVERY_RESENT = "delivery_resent"
     FAILED_DELIVERIES_RESENT = "failed_deliveries_resent"
+    WAITING_DELIVERIES_RESENT = "waiting_deliveries_resent"
     RESEND_STOPPED = "resending_stopped"
     PAYMENTS_EXPORTED = "payments_exported"
     OPERATOR_CREATED = "operator_created"

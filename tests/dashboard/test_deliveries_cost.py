@@ -12,8 +12,14 @@ from psycopg import Cursor
 from services.dashboard.days import first_uuid_at
 from services.dashboard.deliveries.forms import DeliveryFilters, read_delivery_filters
 from services.dashboard.deliveries.queries import PAGE_SIZE, page_statement
-from services.scheduler.jobs.bulk_resends import BATCH_SQL
-from shared.domain.deliveries.bulk_resend import COUNT_SQL, FAILED_FACETS, MAX_COUNTED
+from shared.domain.deliveries.bulk_selection import (
+    BATCH_SQL,
+    COUNT_SQL,
+    FACETS,
+    MAX_COUNTED,
+    OLDEST_SQL,
+    BulkResendKind,
+)
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
@@ -114,20 +120,23 @@ def test_page_of_deliveries_reads_a_bounded_number_of_rows(cursor: Cursor[Any]) 
 
 
 @pytest.mark.plans
-def test_counting_and_resending_failed_deliveries_reads_a_bounded_number_of_pages(
-    cursor: Cursor[Any],
+@pytest.mark.parametrize("kind", list(BulkResendKind))
+def test_counting_and_resending_many_deliveries_reads_a_bounded_number_of_pages(
+    cursor: Cursor[Any], kind: BulkResendKind
 ) -> None:
     values: dict[str, object] = {
         "application": APPLICATION,
-        "facets": FAILED_FACETS,
+        "facets": FACETS[kind],
         "after_id": UUID(int=0),
         "before_id": UUID(int=2**128 - 1),
         "requested_at": datetime.now(UTC) + timedelta(days=1),
     }
     _fill(cursor, 1_000, "none")
-    few = plan_buffers(_explained(cursor, BATCH_SQL, values))
+    statements = (BATCH_SQL[kind], OLDEST_SQL)
+    few = [plan_buffers(_explained(cursor, statement, values)) for statement in statements]
     _fill(cursor, 60_000, "none")
-    assert plan_buffers(_explained(cursor, BATCH_SQL, values)) <= 2 * few
+    many = [plan_buffers(_explained(cursor, statement, values)) for statement in statements]
+    assert all(after <= 2 * before for before, after in zip(few, many, strict=True)), (few, many)
     plan = _explained(cursor, COUNT_SQL, values)
     assert max(node["Actual Rows"] for node in plan_nodes(plan)) <= MAX_COUNTED + 1
 

@@ -50,6 +50,7 @@ NOT_SENSITIVE = {
     "applications.set_public_names",
     "deliveries.resend",
     "deliveries.resend_failed",
+    "deliveries.retry_waiting",
     "deliveries.stop",
     "people.changes_seen",
     "people.check",

@@ -10,16 +10,18 @@ import pytest
 from psycopg import Connection
 
 from services.scheduler.jobs import bulk_resends
-from services.scheduler.jobs.bulk_resends import BATCH, BulkResends, resend_id
+from services.scheduler.jobs.bulk_resends import BulkResends, resend_id
 from shared.domain.deliveries.bulk_resend import (
     BulkResend,
     BulkResendInProgressError,
     NothingFailedError,
-    count_failed,
+    NothingWaitingError,
     get_bulk_resend,
     start_bulk_resend,
+    start_waiting_resend,
     stop_bulk_resend,
 )
+from shared.domain.deliveries.bulk_selection import BATCH, count_failed, count_waiting
 from shared.domain.deliveries.pause import SendingRefusedError, pause_webhooks
 from shared.domain.deliveries.resend import MAX_PER_MINUTE, TooManyResendsError, request_resend
 from shared.domain.messages import ResendRequested, decode
@@ -49,6 +51,11 @@ class Resending:
             begun, _ = start_bulk_resend(
                 connection, self.application, request_id or uuid4(), now - days * A_DAY, now + A_DAY
             )
+        return begun
+
+    def retry_waiting(self, request_id: UUID | None = None) -> BulkResend:
+        with self.database.transaction() as connection:
+            begun, _ = start_waiting_resend(connection, self.application, request_id or uuid4())
         return begun
 
     def stop(self, bulk: BulkResend) -> bool:
@@ -353,3 +360,110 @@ def test_deliveries_with_a_recent_resend_request_are_skipped(resending: Resendin
     assert (again.resent, again.outcome) == (0, "done")
     resending.clock.advance(timedelta(hours=1))
     assert resending.finish(resending.begin()).resent == 2
+
+
+def make_waiting(resending: Resending, **values: Any) -> UUID:
+    """Make a delivery whose first try failed, and which waits for its second."""
+    delivery = resending.deliveries.make("pending", 500, **values)
+    resending.deliveries.add_try(delivery, 1, 500)
+    return delivery
+
+
+def test_all_waiting_deliveries_are_resent_oldest_first(
+    resending: Resending, make_resending: Callable[[], Resending]
+) -> None:
+    """However old they are. Those that were not tried yet, have ended, or are tests are left out."""
+    make = resending.deliveries.make
+    expected = [
+        make_waiting(resending, ago=40 * A_DAY, event=CANCELED),
+        make("pending", None, failure="dns", ago=A_DAY),
+        make_waiting(resending),
+    ]
+    make("pending", None, tries=0)
+    make("failed", 500)
+    make("succeeded", 200)
+    make("pending", 500, is_test=True)
+    make_resending().deliveries.make("pending", 500)
+    begun = resending.retry_waiting()
+    assert (begun.found, begun.is_count_exact, begun.kind) == (3, True, "waiting")
+    ended = resending.finish(begun)
+    assert resending.requests() == [(delivery, resend_id(begun.id, delivery)) for delivery in expected]
+    assert (ended.outcome, ended.resent) == ("done", 3)
+    assert resending.deliveries.run("select distinct unless_succeeded from resend_requests") == [(True,)]
+
+
+def test_waiting_delivery_that_is_retried_by_schedule_meanwhile_is_still_resent_once(
+    resending: Resending, clock: Clock
+) -> None:
+    """That retry went to the URL and with the secret of the delivery. One that succeeds meanwhile is left out, and
+    so are one that fails for good and one whose first try comes only now."""
+    retried, succeeded, failed = (make_waiting(resending) for _ in range(3))
+    untried = resending.deliveries.make("pending", None, tries=0)
+    begun = resending.retry_waiting()
+    assert begun.found == 3
+    clock.advance(timedelta(seconds=1))
+    run = resending.deliveries.run
+    run(
+        "update webhook_deliveries set tries = 2, step = 3, updated_at = mizan_now() where id = %s",
+        (retried,),
+    )
+    resending.deliveries.add_try(retried, 2, 500)
+    for delivery, status in ((succeeded, "succeeded"), (failed, "failed")):
+        run(
+            "update webhook_deliveries set status = %s, next_due_at = null, updated_at = mizan_now() where id = %s",
+            (status, delivery),
+        )
+    run("update webhook_deliveries set tries = 1, step = 2, last_status_code = 500 where id = %s", (untried,))
+    resending.deliveries.add_try(untried, 1, 500)
+    ended = resending.finish(begun)
+    assert resending.resent() == [retried]
+    assert (ended.outcome, ended.resent, ended.found) == ("done", 1, 3)
+
+
+def test_waiting_deliveries_are_resent_once_by_several_schedulers_of_which_one_crashes(
+    steady: Database, resending: Resending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The deliveries keep waiting, so only the position of the bulk resend keeps them from being taken again."""
+    made = [make_waiting(resending) for _ in range(3 * BATCH)]
+    begun = resending.retry_waiting()
+    advance = bulk_resends._advance
+
+    def crash(connection: Connection[Any], under_way: Any) -> int:
+        advance(connection, under_way)
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(bulk_resends, "_advance", crash)
+    with pytest.raises(RuntimeError):
+        resending.job.run_once()
+    monkeypatch.undo()
+    monkeypatch.setattr(bulk_resends, "BATCH_EVERY_S", 0.0)
+    monkeypatch.setattr(bulk_resends, "PAUSE_S", 0.001)
+    with running_jobs(BulkResends(steady), BulkResends(steady), stop=Event()):
+        eventually(lambda: resending.now(begun).outcome)
+    assert resending.resent() == made
+
+
+def test_waiting_deliveries_are_not_resent_without_url_or_while_paused_or_twice_at_once(
+    steady: Database, resending: Resending
+) -> None:
+    with pytest.raises(NothingWaitingError):
+        resending.retry_waiting()
+    for _ in range(BATCH + 1):
+        make_waiting(resending)
+    request_id = uuid4()
+    begun = resending.retry_waiting(request_id)
+    assert resending.retry_waiting(request_id).id == begun.id
+    with pytest.raises(BulkResendInProgressError):
+        resending.retry_waiting()
+    resending.run_once()
+    with steady.transaction() as connection:
+        pause_webhooks(connection, resending.application)
+    assert resending.finish(begun).outcome == "paused"
+    assert len(resending.resent()) == BATCH
+    with pytest.raises(SendingRefusedError, match="paused"):
+        resending.retry_waiting()
+    resending.deliveries.run("update applications set webhooks_paused_at = null, webhook_url = null")
+    with pytest.raises(SendingRefusedError, match="no webhook URL"):
+        resending.retry_waiting()
+    with steady.transaction() as connection:
+        assert count_waiting(connection, resending.application).count == BATCH + 1, "they still wait"

@@ -97,6 +97,13 @@ def test_next_action_for_a_resend(
     assert decide_resend(delivery, is_recorded=is_recorded) == expected
 
 
+@pytest.mark.parametrize(("delivery", "expected"), [(PENDING_AT_3, Send(CURRENT)), (SUCCEEDED, Drop())])
+def test_bulk_resend_is_not_sent_after_the_delivery_succeeded(
+    delivery: DeliveryState, expected: NextAction
+) -> None:
+    assert decide_resend(delivery, is_recorded=False, is_unless_succeeded=True) == expected
+
+
 def test_resend_of_a_paused_application_is_dropped() -> None:
     action = decide_resend(replace(PENDING_AT_3, is_paused=True), is_recorded=False)
     assert isinstance(action, Drop)

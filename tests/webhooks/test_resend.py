@@ -189,3 +189,22 @@ def test_url_removed_after_the_resend_request_is_not_used(
 def test_resend_of_an_unknown_delivery_is_refused(merchant: Merchant) -> None:
     with pytest.raises(DeliveryNotFoundError):
         merchant.resend(uuid4())
+
+
+def test_bulk_resend_is_dropped_if_the_delivery_succeeded_before_its_turn(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
+) -> None:
+    """Its schedule was quicker. The resend of a person is sent all the same."""
+    with failed_once(webhooks.with_delays(SOON), merchant, receiver) as delivery_id:
+        eventually(lambda: merchant.status(delivery_id) == "succeeded")
+        merchant.execute(
+            """with asked as (insert into resend_requests (id, delivery_id, unless_succeeded)
+                              select uuidv7(), id, true from webhook_deliveries returning id, delivery_id)
+               insert into outbox (topic, key, payload)
+               select 'webhooks.resend', d.id, resend_requested_message(asked.id, d.id, d.application_id)
+               from asked join webhook_deliveries as d on d.id = asked.delivery_id"""
+        )
+        by_a_person = merchant.resend(delivery_id)
+        eventually(lambda: len(merchant.tries(delivery_id)) == 3)
+    assert [one.resend_id for one in merchant.tries(delivery_id)] == [None, None, by_a_person]
+    assert len(receiver.requests) == 3

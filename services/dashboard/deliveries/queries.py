@@ -88,11 +88,14 @@ from webhook_tries as t where t.delivery_id = %(delivery)s order by t.number des
 _SIGNING_VERSIONS = """
 select version, created_at from webhook_secrets
 where application_id = %s and version = any(%s) order by version desc"""
-# A resend that is not sent within minutes never is: the URL was removed meanwhile, or webhooks were paused.
+# A resend that is not sent within minutes never is: the URL was removed meanwhile, or webhooks were paused. One of a
+# bulk resend is not sent either if the delivery has succeeded.
 _PENDING_RESEND = """
 select r.created_at from resend_requests as r
 where r.delivery_id = %(delivery)s and r.created_at > mizan_now() - interval '10 minutes'
   and not exists (select from webhook_tries as t where t.delivery_id = %(delivery)s and t.resend_id = r.id)
+  and not (r.unless_succeeded and exists (select from webhook_deliveries
+                                          where id = %(delivery)s and status = 'succeeded'))
 order by r.created_at desc limit 1"""
 
 

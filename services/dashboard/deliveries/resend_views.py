@@ -1,4 +1,4 @@
-"""Pages to resend all failed deliveries of a period: the form, the start, the progress and the stop."""
+"""Pages to resend all failed deliveries of a period, or all that wait: the form, the start, progress and stop."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -10,12 +10,13 @@ from flask.typing import ResponseReturnValue
 from flask_babel import gettext as _
 from psycopg import Connection
 
-from services.dashboard.access import record_action
+from services.dashboard.access import current_session, record_action
 from services.dashboard.days import local_day, start_of_day
 from services.dashboard.deliveries.forms import read_day
 from services.dashboard.deliveries.labels import day, resend_refusal_text
 from services.dashboard.dependencies import Dependencies
 from shared.console.requests import wants_part
+from shared.domain.accounts.roles import Permission
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action, AuditDetails
 from shared.domain.deliveries.bulk_resend import (
@@ -23,15 +24,17 @@ from shared.domain.deliveries.bulk_resend import (
     BulkResendInProgressError,
     BulkResendNotFoundError,
     NothingFailedError,
-    count_failed,
+    NothingWaitingError,
     find_running_bulk_resend,
     get_bulk_resend,
     list_latest_bulk_resends,
     start_bulk_resend,
+    start_waiting_resend,
     stop_bulk_resend,
 )
+from shared.domain.deliveries.bulk_selection import DeliveryCount, count_failed, count_waiting
 from shared.domain.deliveries.pause import SendingRefusedError, find_send_refusal
-from shared.platform.database.pool import fetch_scalar
+from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.uuids import parse_uuid, uuid7_datetime
 
 _SEE_OTHER = 303
@@ -78,14 +81,39 @@ class BulkResendPages:
                 if is_new:
                     _record_start(connection, application, period, begun)
         except BulkResendInProgressError as error:
-            flash(_("Failed deliveries are already being resent. Wait until that ends, or stop it."), "bad")
-            bulk_id = error.running_id
+            bulk_id = _say_in_progress(error)
         except NothingFailedError:
             flash(_("No delivery of this period has failed."), "info")
             return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
         except SendingRefusedError as error:
             flash(resend_refusal_text(error.refusal, application.id), "bad")
             return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
+        except BulkResendNotFoundError:
+            abort(404)
+        return redirect(url_for(".progress", application=application.id, resend=bulk_id), _SEE_OTHER)
+
+    def retry_waiting(self, application: Application) -> ResponseReturnValue:
+        """Resend every delivery that waits for its next try, once. The hidden id makes it idempotent."""
+        bulk_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
+        try:
+            with self.dependencies.database.transaction() as connection:
+                begun, is_new = start_waiting_resend(connection, application.id, bulk_id)
+                if is_new:
+                    details: AuditDetails = {"resend": str(begun.id), "count": _found(begun)}
+                    record_action(
+                        connection,
+                        Action.WAITING_DELIVERIES_RESENT,
+                        application_id=application.id,
+                        details=details,
+                    )
+        except BulkResendInProgressError as error:
+            bulk_id = _say_in_progress(error)
+        except NothingWaitingError:
+            flash(_("No delivery waits for its next try."), "info")
+            return redirect(url_for(".listing", application=application.id), _SEE_OTHER)
+        except SendingRefusedError as error:
+            flash(resend_refusal_text(error.refusal), "bad")
+            return redirect(url_for(".listing", application=application.id), _SEE_OTHER)
         except BulkResendNotFoundError:
             abort(404)
         return redirect(url_for(".progress", application=application.id, resend=bulk_id), _SEE_OTHER)
@@ -133,6 +161,18 @@ class BulkResendPages:
         )
 
 
+def retry_values(database: Database, application: Application) -> dict[str, object]:
+    """Return what the button of the list needs to resend all that waits: how many, and what is under way."""
+    if not current_session().may(Permission.RESEND):
+        return {"waiting": DeliveryCount(0, is_exact=True)}
+    with database.transaction() as connection:
+        return {
+            "waiting": count_waiting(connection, application.id),
+            "under_way": find_running_bulk_resend(connection, application.id),
+            "resend_id": uuid4(),
+        }
+
+
 def progress_of(bulk: BulkResend) -> float:
     """Return the progress from 0 to 1. With too many deliveries to count, it is the share of the period done."""
     if bulk.outcome == "done":
@@ -149,11 +189,21 @@ def _record_start(
 ) -> None:
     details: AuditDetails = {
         "resend": str(begun.id),
-        "count": begun.found if begun.is_count_exact else f">{begun.found}",
+        "count": _found(begun),
         "from": str(period.first_day),
         "until": str(period.last_day),
     }
     record_action(connection, Action.FAILED_DELIVERIES_RESENT, application_id=application.id, details=details)
+
+
+def _found(bulk: BulkResend) -> int | str:
+    return bulk.found if bulk.is_count_exact else f">{bulk.found}"
+
+
+def _say_in_progress(error: BulkResendInProgressError) -> UUID:
+    """Tell that another bulk resend is under way, and return its id."""
+    flash(_("Deliveries are already being resent. Wait until that ends, or stop it."), "bad")
+    return error.running_id
 
 
 def _period(today: date, errors: dict[str, str]) -> Period | None:

@@ -20,7 +20,7 @@ from services.dashboard.deliveries.queries import (
     list_deliveries,
     list_tries,
 )
-from services.dashboard.deliveries.resend_views import BulkResendPages
+from services.dashboard.deliveries.resend_views import BulkResendPages, retry_values
 from services.dashboard.deliveries.sent_request import describe_request
 from services.dashboard.dependencies import Dependencies
 from shared.console.guard import add_route
@@ -46,8 +46,18 @@ class DeliveryPages:
         filters = read_delivery_filters(request.args)
         before = parse_uuid(request.args.get("before", ""))
         page = list_deliveries(self.dependencies.database, application.id, filters, before)
-        template = "deliveries/list_partial.html" if wants_part() else "deliveries/listing.html"
-        return render_template(template, page=page, filters=filters, before=before, labels=labels)
+        if wants_part():
+            return render_template(
+                "deliveries/list_partial.html", page=page, filters=filters, before=before, labels=labels
+            )
+        return render_template(
+            "deliveries/listing.html",
+            page=page,
+            filters=filters,
+            before=before,
+            labels=labels,
+            **retry_values(self.dependencies.database, application),
+        )
 
     def show(self, application: Application, delivery: UUID) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
@@ -111,6 +121,7 @@ def deliveries_blueprint(dependencies: Dependencies) -> Blueprint:
     resending = BulkResendPages(dependencies)
     add_route(blueprint, f"{_ALL}/resend-failed", resending.choose_failed, Permission.RESEND)
     add_route(blueprint, f"{_ALL}/resends", resending.resend_failed, Permission.RESEND, _POST)
+    add_route(blueprint, f"{_ALL}/retry-waiting", resending.retry_waiting, Permission.RESEND, _POST)
     add_route(blueprint, f"{_ALL}/resends/<uuid:resend>", resending.progress, Permission.READ)
     add_route(blueprint, f"{_ALL}/resends/<uuid:resend>/stop", resending.stop, Permission.RESEND, _POST)
     return blueprint

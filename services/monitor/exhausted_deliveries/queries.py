@@ -15,7 +15,7 @@ _MAX_URL_LENGTH = 500
 _MAX_TRIES = 50
 
 _COLUMNS = """
-select b.id, b.application_id, a.name as application, m.name as merchant, b.since, b.until, b.found,
+select b.id, b.application_id, a.name as application, m.name as merchant, b.kind, b.since, b.until, b.found,
        b.is_count_exact, b.resent,
        b.created_at, b.finished_at, b.outcome
 from bulk_resends as b
@@ -31,6 +31,8 @@ class BulkResend:
     application_id: UUID
     application: str
     merchant: str
+    kind: str
+    """See `BulkResendKind`."""
     since: datetime
     until: datetime
     found: int

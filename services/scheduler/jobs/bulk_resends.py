@@ -1,4 +1,5 @@
-"""Bulk resends: requests resends of the failed deliveries of a period, a few each second, the oldest first.
+"""Bulk resends: requests resends of the failed deliveries of a period, or of all that wait, a few each second, the
+oldest first.
 
 One transaction writes a batch into the outbox and moves the number forward. So after a crash the resend continues
 where it was, and two schedulers do not send anything twice.
@@ -14,29 +15,23 @@ from prometheus_client import Counter
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.deliveries.bulk_resend import FAILED_FACETS, FAILED_OF_FACET_SQL, BulkResendOutcome
+from shared.domain.deliveries.bulk_resend import BulkResendOutcome
+from shared.domain.deliveries.bulk_selection import BATCH, BATCH_SQL, FACETS, BulkResendKind
 from shared.domain.deliveries.pause import find_send_refusal
 from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import read_in_index_order
 
-RESENT = Counter("mizan_webhook_bulk_resent", "Failed deliveries queued again by bulk resends")
+RESENT = Counter("mizan_webhook_bulk_resent", "Deliveries queued again by bulk resends")
 
-BATCH = 20
 BATCH_EVERY_S = 1.0
-"""Together they limit each application to 20 resends a second."""
+"""Together with the size of a batch it limits each application to 20 resends a second."""
 PAUSE_S = 0.5
 
 _CLAIM = """
-select id, application_id, last_delivery_id, until, created_at from bulk_resends
+select id, application_id, kind, last_delivery_id, until, created_at from bulk_resends
 where finished_at is null and next_batch_at <= mizan_now()
 order by next_batch_at limit 1 for update skip locked"""
-# A delivery that has changed since the bulk resend was requested is left out: it was resent already, or failed only
-# later. The limit is a literal for the planner's sake.
-BATCH_SQL = f"""
-select failed.id from unnest(%(facets)s::smallint[]) as wanted (facet)
-cross join lateral ({FAILED_OF_FACET_SQL} limit {BATCH}) as failed
-order by id limit {BATCH}"""
 _UNTIL_ID = "select uuid7_floor(%s)"
 # A delivery whose resend is already queued is left out, so that it is resent once. After an hour without a try that
 # resend counts as lost.
@@ -52,14 +47,16 @@ with chosen as (
         offset 0)
 ),
 requested as (
-    insert into resend_requests (id, delivery_id) select resend, delivery from chosen on conflict (id) do nothing
+    insert into resend_requests (id, delivery_id, unless_succeeded)
+    select resend, delivery, true from chosen on conflict (id) do nothing
 )
 insert into outbox (topic, key, payload)
 select '{WEBHOOKS_RESEND.name}', delivery, resend_requested_message(resend, delivery, %(application)s)
 from chosen order by number"""
 _ADVANCE = """
 update bulk_resends
-set resent = resent + %(count)s, last_delivery_id = coalesce(%(last_delivery)s, last_delivery_id),
+set resent = resent + %(count)s, found = greatest(found, resent + %(count)s),
+    last_delivery_id = coalesce(%(last_delivery)s, last_delivery_id),
     next_batch_at = mizan_now() + make_interval(secs => %(pause_s)s),
     finished_at = case when %(outcome)s::text is not null then mizan_now() end, outcome = %(outcome)s
 where id = %(id)s"""
@@ -69,6 +66,7 @@ where id = %(id)s"""
 class _BulkResend:
     id: UUID
     application_id: UUID
+    kind: str
     last_delivery_id: UUID
     until: datetime
     created_at: datetime
@@ -129,14 +127,15 @@ def _advance(connection: Connection[Any], bulk: _BulkResend) -> int:
 
 def _next_deliveries(connection: Connection[Any], bulk: _BulkResend) -> Sequence[UUID]:
     (until,) = connection.execute(_UNTIL_ID, (bulk.until,)).fetchone() or (None,)
+    kind = BulkResendKind(bulk.kind)
     values = {
         "application": bulk.application_id,
-        "facets": FAILED_FACETS,
+        "facets": FACETS[kind],
         "after_id": bulk.last_delivery_id,
         "before_id": until,
         "requested_at": bulk.created_at,
     }
-    return [row[0] for row in connection.execute(BATCH_SQL, values)]
+    return [row[0] for row in connection.execute(BATCH_SQL[kind], values)]
 
 
 def resend_id(bulk_id: UUID, delivery_id: UUID) -> UUID:

@@ -15,8 +15,10 @@ from services.webhooks.pipeline.queries import (
     DeliveryTarget,
     fetch_deliveries,
     find_recorded_resends,
+    find_unless_succeeded,
 )
 from services.webhooks.pipeline.tries import TryInProgress
+from services.webhooks.retry_schedule import DeliveryStatus
 from shared.domain.applications.errors import WebhookSecretNotFoundError
 from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.domain.deliveries.signing import build_body, sign_body, signing_key
@@ -73,6 +75,12 @@ class DeliveryLookup:
                 if not isinstance(one.message, DeliveryDue)
             ]
             recorded = find_recorded_resends(cursor, resends) if resends else set()
+            late = [
+                resend
+                for delivery, resend in resends
+                if delivery in deliveries and deliveries[delivery].status is DeliveryStatus.SUCCEEDED
+            ]
+            unless_succeeded = find_unless_succeeded(cursor, late) if late else set()
             decided: list[tuple[TryInProgress, NextAction | SecretError]] = []
             for one in tries:
                 one.delivery = deliveries.get(one.delivery_id)
@@ -82,7 +90,11 @@ class DeliveryLookup:
                 elif isinstance(one.message, DeliveryDue):
                     action = decide(one.message, one.delivery)
                 else:
-                    action = decide_resend(one.delivery, is_recorded=one.key[:2] in recorded)
+                    action = decide_resend(
+                        one.delivery,
+                        is_recorded=one.key[:2] in recorded,
+                        is_unless_succeeded=str(one.message.id) in unless_succeeded,
+                    )
                 if isinstance(action, Send) and one.delivery is not None:
                     try:
                         one.request = self._request(cursor.connection, one.delivery, action.target)

@@ -72,9 +72,16 @@ def decide(due: DeliveryDue, delivery: DeliveryState | None) -> NextAction:
     return SetAside() if delivery.is_paused else Send(delivery.original)
 
 
-def decide_resend(delivery: DeliveryState | None, *, is_recorded: bool) -> Send | Drop:
-    """Return what to do with a resend; `is_recorded` says that it was sent and recorded before."""
+def decide_resend(
+    delivery: DeliveryState | None, *, is_recorded: bool, is_unless_succeeded: bool = False
+) -> Send | Drop:
+    """Return what to do with a resend; `is_recorded` says that it was sent and recorded before.
+
+    With `is_unless_succeeded` it is one of a bulk resend, which is for deliveries that have not succeeded.
+    """
     if delivery is None or is_recorded:
+        return Drop()
+    if is_unless_succeeded and delivery.status is DeliveryStatus.SUCCEEDED:
         return Drop()
     if delivery.current is None:
         return Drop("its application has no webhook URL")

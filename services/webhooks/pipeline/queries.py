@@ -110,6 +110,9 @@ _FIND_RECORDED_RESENDS = PreparedStatement(
 select delivery_id, resend_id from webhook_tries where delivery_id = any($1::uuid[]) and resend_id = any($2::uuid[])""",
     REPLAN_AFTER_S,
 )
+_FIND_UNLESS_SUCCEEDED = PreparedStatement(
+    "select id from resend_requests where id = any($1::uuid[]) and unless_succeeded", REPLAN_AFTER_S
+)
 
 
 class DeliveryTarget(msgspec.Struct, frozen=True):
@@ -208,6 +211,11 @@ def find_recorded_resends(cursor: Cursor[Any], resends: Sequence[tuple[str, str]
     deliveries, ids = zip(*resends, strict=True)
     rows = _FIND_RECORDED_RESENDS.fetch_all(cursor, [text_array(deliveries), text_array(ids)])
     return {(_text(row[0]), _text(row[1])) for row in rows}
+
+
+def find_unless_succeeded(cursor: Cursor[Any], resend_ids: Iterable[str]) -> set[str]:
+    """Return those of these resends that are not wanted any more once their delivery has succeeded."""
+    return {_text(row[0]) for row in _FIND_UNLESS_SUCCEEDED.fetch_all(cursor, [text_array(resend_ids)])}
 
 
 def fail_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:

@@ -1,12 +1,14 @@
-"""Bulk resends: resend all failed deliveries of a period, of one application or of all.
+"""Bulk resends: resend all failed deliveries of a period, of one application or of all; or all that wait for their
+next try.
 
-Bulk resends are started here, and the scheduler works through them, a few deliveries at a time. It skips deliveries
-that somebody resent meanwhile, and deliveries that failed after the bulk resend was started.
+Bulk resends are started here, and the scheduler works through them, a few deliveries at a time. It skips failed
+deliveries that somebody resent meanwhile or that failed after the bulk resend was started, and waiting ones that
+succeeded meanwhile or were not tried before it was started.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from time import monotonic
 from typing import Any
@@ -16,15 +18,23 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
+from shared.domain.deliveries.bulk_selection import (
+    FACETS,
+    BulkResendKind,
+    count_of_period,
+    oldest_waiting_at,
+)
 from shared.domain.deliveries.pause import check_can_send
-from shared.domain.deliveries.try_results import FACET_SQL, matching_facets
+from shared.domain.deliveries.try_results import FACET_SQL
+from shared.platform.database.pool import fetch_scalar
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.errors import RefusedError
 
-MAX_COUNTED = 10_000
-FAILED_FACETS = matching_facets("failed")
 # Well within the time limit of a transaction, which thousands of applications would exceed.
 _TIME_LIMIT_S = 8.0
+# A bulk resend of waiting deliveries ends with those of this moment. Clocks may differ, and later ones are left out
+# anyway: they were not tried yet when it was requested.
+_CLOCK_TOLERANCE = timedelta(minutes=1)
 
 
 class BulkResendOutcome(StrEnum):
@@ -35,17 +45,11 @@ class BulkResendOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FailedCount:
-    count: int
-    is_exact: bool
-    """False if there are more than MAX_COUNTED."""
-
-
-@dataclass(frozen=True, slots=True)
 class BulkResend:
     """A row of bulk_resends: the bulk resend of one application, with its progress."""
 
     id: UUID
+    kind: BulkResendKind
     since: datetime
     until: datetime
     found: int
@@ -59,6 +63,7 @@ class BulkResend:
     outcome: BulkResendOutcome | None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", BulkResendKind(self.kind))
         object.__setattr__(self, "outcome", self.outcome and BulkResendOutcome(self.outcome))
 
 
@@ -91,11 +96,16 @@ class NothingFailedError(RefusedError):
         super().__init__("no delivery of this period has failed")
 
 
+class NothingWaitingError(RefusedError):
+    def __init__(self) -> None:
+        super().__init__("no delivery waits for its next try")
+
+
 class BulkResendInProgressError(RefusedError):
     """An application can have only one bulk resend at a time."""
 
     def __init__(self, running_id: UUID) -> None:
-        super().__init__("failed deliveries of this application are being resent already")
+        super().__init__("deliveries of this application are being resent already")
         self.running_id = running_id
 
 
@@ -104,19 +114,7 @@ class BulkResendNotFoundError(RefusedError):
         super().__init__("there is no such bulk resend")
 
 
-# Test deliveries are left out. Facet and id are compared and ordered as pairs, so that the planner can use no other
-# index than the one on facets.
-FAILED_OF_FACET_SQL = f"""
-select id from webhook_deliveries
-where application_id = %(application)s and id > %(after_id)s and id < %(before_id)s
-  and ({FACET_SQL}, id) > (wanted.facet, %(after_id)s) and ({FACET_SQL}, id) < (wanted.facet, %(before_id)s)
-  and not is_test and updated_at <= %(requested_at)s
-order by {FACET_SQL}, id"""
-COUNT_SQL = f"""
-select count(*) from (
-    select from unnest(%(facets)s::smallint[]) as wanted (facet)
-    cross join lateral ({FAILED_OF_FACET_SQL} offset 0) as failed limit {MAX_COUNTED + 1}) as counted"""
-# Compared as pairs for the same reason.
+# Facet and id are compared as pairs, so that the planner can use no other index than the one on facets.
 _APPLICATIONS_WITH_FAILED = f"""
 select a.id, a.name from applications as a
 where exists (
@@ -129,13 +127,12 @@ where exists (
         limit 1) as failed
     offset 0)
 order by a.id"""
-_PERIOD = "select uuid7_floor(%s), uuid7_floor(%s), mizan_now()"
 _INSERT = """
-insert into bulk_resends (id, application_id, since, until, found, is_count_exact, last_delivery_id)
-values (%(id)s, %(application)s, %(since)s, %(until)s, %(found)s, %(is_count_exact)s, uuid7_floor(%(since)s))
+insert into bulk_resends (id, application_id, kind, since, until, found, is_count_exact, last_delivery_id)
+values (%(id)s, %(application)s, %(kind)s, %(since)s, %(until)s, %(found)s, %(is_count_exact)s, uuid7_floor(%(since)s))
 on conflict do nothing"""
 _SELECT = """
-select id, since, until, found, is_count_exact, last_delivery_id, resent, created_at, finished_at, outcome
+select id, kind, since, until, found, is_count_exact, last_delivery_id, resent, created_at, finished_at, outcome
 from bulk_resends"""
 _GET = f"{_SELECT} where id = %s and application_id = %s"
 _RUNNING = f"{_SELECT} where application_id = %s and finished_at is null"
@@ -146,29 +143,10 @@ update bulk_resends set finished_at = mizan_now(), outcome = 'stopped'
 where id = %s and application_id = %s and finished_at is null"""
 
 
-def count_failed(
-    connection: Connection[Any], application_id: UUID, since: datetime, until: datetime
-) -> FailedCount:
-    """Count the failed deliveries whose events happened in this period, up to MAX_COUNTED."""
-    read_in_index_order(connection)
-    period = connection.execute(_PERIOD, (since, until)).fetchone()
-    assert period is not None
-    values = {
-        "application": application_id,
-        "facets": FAILED_FACETS,
-        "after_id": period[0],
-        "before_id": period[1],
-        "requested_at": period[2],
-    }
-    row = connection.execute(COUNT_SQL, values).fetchone()
-    assert row is not None
-    return FailedCount(min(row[0], MAX_COUNTED), is_exact=row[0] <= MAX_COUNTED)
-
-
 def start_bulk_resend(
     connection: Connection[Any], application_id: UUID, bulk_id: UUID, since: datetime, until: datetime
 ) -> tuple[BulkResend, bool]:
-    """Start a bulk resend. Returns it, and whether this call started it.
+    """Start a bulk resend of failed deliveries. Returns it, and whether this call started it.
 
     `bulk_id` makes this idempotent: a second call with the same id returns the first bulk resend and False.
     Raises SendingRefusedError, NothingFailedError, BulkResendInProgressError, or BulkResendNotFoundError if the id
@@ -178,16 +156,47 @@ def start_bulk_resend(
     if known is not None:
         return known, False
     check_can_send(connection, application_id)
-    failed = count_failed(connection, application_id, since, until)
-    if failed.count == 0:
-        raise NothingFailedError
+    return _insert(connection, application_id, bulk_id, kind=BulkResendKind.FAILED, since=since, until=until)
+
+
+def start_waiting_resend(
+    connection: Connection[Any], application_id: UUID, bulk_id: UUID
+) -> tuple[BulkResend, bool]:
+    """Start a bulk resend of all deliveries that wait for their next try, like `start_bulk_resend`.
+
+    Raises the same, but NothingWaitingError if none waits.
+    """
+    known = _find(connection, application_id, bulk_id)
+    if known is not None:
+        return known, False
+    check_can_send(connection, application_id)
+    since = oldest_waiting_at(connection, application_id)
+    if since is None:
+        raise NothingWaitingError
+    until = fetch_scalar(connection, "select mizan_now()") + _CLOCK_TOLERANCE
+    return _insert(connection, application_id, bulk_id, kind=BulkResendKind.WAITING, since=since, until=until)
+
+
+def _insert(
+    connection: Connection[Any],
+    application_id: UUID,
+    bulk_id: UUID,
+    *,
+    kind: BulkResendKind,
+    since: datetime,
+    until: datetime,
+) -> tuple[BulkResend, bool]:
+    found = count_of_period(connection, application_id, kind, since, until)
+    if found.count == 0:
+        raise NothingFailedError if kind is BulkResendKind.FAILED else NothingWaitingError
     values = {
         "id": bulk_id,
         "application": application_id,
+        "kind": kind,
         "since": since,
         "until": until,
-        "found": failed.count,
-        "is_count_exact": failed.is_exact,
+        "found": found.count,
+        "is_count_exact": found.is_exact,
     }
     is_started = connection.execute(_INSERT, values).rowcount > 0
     known = _find(connection, application_id, bulk_id)
@@ -240,7 +249,7 @@ def resend_all_exhausted(
     running = dict(connection.execute(_ALL_RUNNING).fetchall())
     started: list[StartedBulkResend] = []
     refused: list[RefusedBulkResend] = []
-    values = {"facets": FAILED_FACETS, "since": since, "until": until}
+    values = {"facets": FACETS[BulkResendKind.FAILED], "since": since, "until": until}
     for application_id, name in (
         read_in_index_order(connection).execute(_APPLICATIONS_WITH_FAILED, values).fetchall()
     ):

@@ -88,10 +88,10 @@ class FailingSystem:
         yield "exhausted", "/exhausted", say("Exhausted deliveries")
         yield "exhausted delivery", f"/exhausted/{self.exhausted}", say("Delivery")
         yield "resend many", "/exhausted/resend-all", say("Resend all of a period")
-        yield "resends, none", "/exhausted/resends", say("Resends of failed deliveries")
+        yield "resends, none", "/exhausted/resends", say("Resends of many deliveries")
         in_progress = f"/exhausted/resends/{self._resend_many()}"
         yield "resends of one", in_progress, say("Resending failed deliveries")
-        yield "resends", "/exhausted/resends", say("Resends of failed deliveries")
+        yield "resends", "/exhausted/resends", say("Resends of many deliveries")
 
     def _reference(self, attempt: UUID) -> str:
         statement = """select upper(reference) from payment_intents

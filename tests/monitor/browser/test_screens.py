@@ -121,7 +121,7 @@ def test_every_action_works_without_javascript(system: FailingSystem, operators:
     who.button("Resend").click()
     who.open("/exhausted/resend-all")
     who.button("Resend all of them").click()
-    who.sees("Resends of failed deliveries")
+    who.sees("Resends of many deliveries")
 
     who.open(f"/attempts/{system.undecided}")
     who.page.get_by_role("radio", name=who.says("It was not paid")).check()
