@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from psycopg import Cursor
 
-from services.monitor.inspection import database
-from services.monitor.inspection.database import MAX_ROWS, MIN_FAILED, read_database
+from services.monitor.applications.queries import list_applications
+from services.monitor.inspection import database, failing_endpoints
+from services.monitor.inspection.database import MAX_ROWS, read_database
 from services.monitor.inspection.snapshots import BoundedCount, PaymentFigures
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.query_plans import explain
 from tests.monitor.rows import make_attempt, make_delivery, make_event, make_intent
 from tests.monitor.world import MonitorWorld
@@ -129,21 +131,27 @@ def test_deliveries_are_counted_by_step_with_the_longest_delay(world: MonitorWor
     assert figures.paused_applications == 1
 
 
-def test_endpoint_that_accepts_nothing_is_failing(world: MonitorWorld) -> None:
-    """It has at least MIN_FAILED recent failures and no success."""
-    _, mixed = world.make_application("Mixed")
-    _, few = world.make_application("Few")
-    for _ in range(MIN_FAILED):
-        make_delivery(world, tries=1, step=2)
-        make_delivery(world, tries=1, step=2, application_id=mixed.id)
-    for _ in range(MIN_FAILED - 1):
-        make_delivery(world, tries=1, step=2, application_id=few.id)
-    make_delivery(world, "succeeded", tries=1, application_id=mixed.id)
+def test_overview_counts_the_endpoints_that_the_list_of_applications_calls_failing(
+    world: MonitorWorld,
+) -> None:
+    """Also with few payments, and between two tries that are hours apart."""
+    made = [
+        world.make_application(name)[1].id for name in ("Few", "Mixed", "Paused", "Moved", "Ended", "Two")
+    ]
+    few, mixed, paused, moved, ended, two = made
+    for application in made:
+        deliveries = Deliveries(world.database, application)
+        deliveries.make_many(
+            2 if application == two else 3, "failed" if application == ended else "pending", 500
+        )
+    Deliveries(world.database, mixed).make("succeeded", 200)
+    world.run("update applications set webhooks_paused_at = now() where id = %s", paused)
+    world.run("update applications set webhook_url = 'https://new.example.ly' where id = %s", moved)
+    world.run("update webhook_deliveries set updated_at = now() - interval '5 hours'")
     assert read_database(world.database).failing_applications == 1
-    world.run(
-        "update webhook_deliveries set updated_at = now() - interval '20 minutes' where status = 'pending'"
-    )
-    assert read_database(world.database).failing_applications == 0
+    with world.database.transaction() as connection:
+        listed = list_applications(connection, "", None).applications
+    assert [one.id for one in listed if one.is_failing] == [few]
 
 
 def test_counts_beyond_the_limit_set_has_more(world: MonitorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +196,7 @@ _STATEMENTS = {
     name: getattr(database, name)
     for name in dir(database)
     if name.endswith("_SQL") and name not in ("BOUNDS_SQL", "PAUSED_SQL")
-}
+} | {"failing endpoints": failing_endpoints.COUNT_SQL}
 
 
 @pytest.fixture
@@ -224,9 +232,8 @@ def _fill(cursor: Cursor[Any], count: int, there: int, statistics: str) -> None:
 def _costs(cursor: Cursor[Any]) -> dict[str, int]:
     row = cursor.execute(database.BOUNDS_SQL).fetchone()
     assert row is not None
-    values = dict(zip(("now", "hour", "five_minutes", "minute", "recent"), row, strict=True)) | {
-        "suspects": [row[1]]
-    }
+    values = dict(zip(("now", "hour", "five_minutes", "minute"), row, strict=True))
+    values |= {"suspects": [row[1]], "tried": failing_endpoints.TRIED}
     found = {}
     for name, statement in _STATEMENTS.items():
         with cursor.connection.transaction():

@@ -9,7 +9,8 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from shared.domain.deliveries.try_results import FACET_SQL, ResponseClass, matching_facets
+from services.monitor.inspection.failing_endpoints import IS_FAILING_SQL, TRIED
+from shared.domain.deliveries.try_results import FACET_SQL
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import parse_uuid
 
@@ -18,28 +19,8 @@ MAX_COUNTED = 10_000
 PAGE = 25
 MAX_COUNTED_PER_ROW = 100
 MAX_SEARCH_LENGTH = 200
-FAILURES_IN_A_ROW = 3
-"""An endpoint is failing if this many of its newest tried deliveries all failed."""
 _HIGHEST_ID = UUID(int=(1 << 128) - 1)
 PENDING_SQL = f"{FACET_SQL} between 100 and 199"
-TRIED = [
-    one
-    for kind in ResponseClass
-    if kind is not ResponseClass.NOT_TRIED
-    for one in matching_facets(response=kind)
-]
-
-# Only deliveries to the current URL count. The newest of each facet are read in the order of the index.
-FAILING_SQL = f"""
-select count(*) = {FAILURES_IN_A_ROW} and bool_and(status <> 'succeeded') from (
-    select status from unnest(%(tried)s::smallint[]) as wanted (facet)
-    cross join lateral (
-        select id, status, url from webhook_deliveries
-        where application_id = a.id
-          and ({FACET_SQL}, id) >= (wanted.facet, '00000000-0000-0000-0000-000000000000'::uuid)
-          and ({FACET_SQL}, id) <= (wanted.facet, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-        order by {FACET_SQL} desc, id desc limit {FAILURES_IN_A_ROW}) as newest
-    where newest.url = a.webhook_url order by newest.id desc limit {FAILURES_IN_A_ROW}) as tried"""
 LIST_SQL = f"""
 with found as materialized (
     select a.*, m.name as merchant from applications as a join merchants as m on m.id = a.merchant_id
@@ -51,7 +32,7 @@ with found as materialized (
 select a.id, a.name, a.merchant, a.webhook_url, a.webhooks_paused_at as paused_at,
        (select count(*) from (select from webhook_deliveries where application_id = a.id and {PENDING_SQL}
                               limit {MAX_COUNTED_PER_ROW + 1}) as counted) as pending,
-       coalesce(({FAILING_SQL}), false) as is_failing
+       {IS_FAILING_SQL} as is_failing
 from found as a order by a.id desc"""
 
 
@@ -97,7 +78,7 @@ def host_of(url: str | None) -> str | None:
 
 _GET = f"""
 select a.id, a.name, a.merchant_id, m.name as merchant, a.webhook_url, a.webhooks_paused_at as paused_at, a.created_at,
-       coalesce(({FAILING_SQL}), false) as is_failing
+       {IS_FAILING_SQL} as is_failing
 from applications as a join merchants as m on m.id = a.merchant_id where a.id = %(application)s"""
 _STEPS = f"""
 select step, count(*) as count, min(next_due_at) as next_due_at

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg import Connection
 
+from services.monitor.inspection.failing_endpoints import count_failing_applications
 from services.monitor.inspection.snapshots import (
     AttemptFigures,
     Backlog,
@@ -22,15 +23,12 @@ from shared.platform.uuids import uuid7_datetime
 
 MAX_ROWS = 20_000
 """How many rows of a kind one read counts at most."""
-MAX_SUSPECTS = 200
-MIN_FAILED = 5
-"""An endpoint is failing if at least this many deliveries failed recently and none succeeded."""
 _TIMEOUT = "3s"
 
 BOUNDS_SQL = """
 select mizan_now(), uuid7_floor(mizan_now() - interval '1 hour') as hour,
        uuid7_floor(mizan_now() - interval '5 minutes') as five_minutes,
-       uuid7_floor(mizan_now() - interval '1 minute') as minute, mizan_now() - interval '15 minutes' as recent"""
+       uuid7_floor(mizan_now() - interval '1 minute') as minute"""
 OUTBOX_SQL = f"""
 select (select count(*) from (select from outbox limit {MAX_ROWS + 1}) as counted),
        (select extract(epoch from clock_timestamp() - created_at)::float8 from outbox order by id limit 1)"""
@@ -66,8 +64,8 @@ select (select extract(epoch from mizan_now() - expires_at)::float8 from payment
         order by id limit 1)"""
 PENDING_SQL = f"""
 select application_id, step, set_aside_at is not null as is_set_aside, count(*), min(next_due_at),
-       count(*) filter (where tries > 0 and updated_at >= %(recent)s)
-from (select application_id, step, set_aside_at, next_due_at, tries, updated_at from webhook_deliveries
+       count(*) filter (where tries > 0)
+from (select application_id, step, set_aside_at, next_due_at, tries from webhook_deliveries
       where next_due_at is not null order by next_due_at, id limit {MAX_ROWS + 1}) as ahead
 group by 1, 2, 3"""
 RECENT_SQL = f"""
@@ -77,12 +75,6 @@ group by status"""
 SET_ASIDE_SQL = f"""
 select count(*) from (select from webhook_deliveries where set_aside_at is not null limit {MAX_ROWS + 1}) as counted"""
 PAUSED_SQL = f"select id from applications where webhooks_paused_at is not null limit {MAX_ROWS}"
-FAILING_SQL = """
-select count(*) from unnest(%(suspects)s::uuid[]) as suspect (id)
-where not exists (
-    select from (select status, updated_at from webhook_deliveries where application_id = suspect.id
-                 order by id desc limit 100) as newest
-    where status = 'succeeded' and updated_at >= %(recent)s)"""
 
 
 def read_database(database: Database) -> DatabaseSnapshot:
@@ -90,10 +82,10 @@ def read_database(database: Database) -> DatabaseSnapshot:
     with database.transaction() as connection:
         read_in_index_order(connection)
         connection.execute(f"set local statement_timeout = '{_TIMEOUT}'".encode())
-        now, hour, five_minutes, minute, recent = _row(connection, BOUNDS_SQL, {})
-        values = {"hour": hour, "five_minutes": five_minutes, "minute": minute, "recent": recent}
+        now, hour, five_minutes, minute = _row(connection, BOUNDS_SQL, {})
+        values = {"hour": hour, "five_minutes": five_minutes, "minute": minute}
         paused = {row[0] for row in connection.execute(PAUSED_SQL.encode())}
-        pending = connection.execute(PENDING_SQL.encode(), values).fetchall()
+        pending = connection.execute(PENDING_SQL.encode()).fetchall()
         expiry_late_s, oldest_unprocessed = _row(connection, LATE_SQL, {})
         return DatabaseSnapshot(
             now=now,
@@ -104,7 +96,7 @@ def read_database(database: Database) -> DatabaseSnapshot:
             intake_age_s=_age(now, oldest_unprocessed and uuid7_datetime(oldest_unprocessed)),
             deliveries=_deliveries(connection, values, pending, paused, now),
             paused_applications=len(paused),
-            failing_applications=_count_failing_applications(connection, pending, paused, recent),
+            failing_applications=count_failing_applications(connection, _applications_with_retries(pending)),
         )
 
 
@@ -182,21 +174,12 @@ def _deliveries(
     )
 
 
-def _count_failing_applications(
-    connection: Connection[Any], pending: Sequence[Any], paused: set[UUID], since: datetime
-) -> int:
-    failed: Counter[UUID] = Counter()
-    for application, _, _, _, _, recently_failed in pending:
-        failed[application] += recently_failed
-    suspects = [
-        application
-        for application, count in failed.most_common(MAX_SUSPECTS)
-        if count >= MIN_FAILED and application not in paused
-    ]
-    if not suspects:
-        return 0
-    (failing,) = _row(connection, FAILING_SQL, {"suspects": suspects, "recent": since})
-    return int(failing)
+def _applications_with_retries(pending: Sequence[Any]) -> list[UUID]:
+    """Return the applications whose pending deliveries were tried, those with most of them first."""
+    tried: Counter[UUID] = Counter()
+    for application, _, _, _, _, count in pending:
+        tried[application] += count
+    return [application for application, count in tried.most_common() if count]
 
 
 def _row(connection: Connection[Any], statement: str, values: dict[str, Any]) -> Any:

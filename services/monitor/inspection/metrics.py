@@ -123,7 +123,7 @@ _DATABASE: tuple[_Family, ...] = (
     ),
     _Family(
         "mizan_endpoint_failing_applications",
-        "Applications with at least 5 failing deliveries and no success within 15 minutes",
+        "Applications whose latest 3 tried deliveries were not accepted and are still retried (at most 200)",
         (),
         lambda database: _one(database.failing_applications),
     ),

@@ -98,7 +98,7 @@ class DatabaseSnapshot:
     paused_applications: int
     """Applications whose webhooks an operator has paused."""
     failing_applications: int
-    """Applications whose endpoints have accepted nothing recently."""
+    """Applications whose endpoints are failing; see failing_endpoints.py."""
 
 
 @dataclass(frozen=True, slots=True)
