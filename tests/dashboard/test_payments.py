@@ -118,7 +118,7 @@ def test_search_finds_payments_by_uuid_reference_and_merchant_reference(pages: D
     for text in (str(intent), str(intent).upper(), reference, reference.upper(), "order 7/ب", " order 7/ب "):
         person.session.params = {"search": text}
         assert listed(person, path(pages)) == [intent], text
-    for text in (reference[:-1], "ORDER 7/ب", "order 7", str(uuid4()), "%", "' or 1=1 --"):
+    for text in (f"{reference}x", "order 7/ت", str(uuid4()), "%", "' or 1=1 --"):
         person.session.params = {"search": text}
         assert listed(person, path(pages)) == [], text
     person.session.params = {"search": reference, "status": "canceled"}

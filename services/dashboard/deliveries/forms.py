@@ -10,6 +10,7 @@ from uuid import UUID
 from flask_babel import gettext as _
 
 from services.dashboard.days import first_uuid_at, parse_day, start_of_day
+from services.dashboard.search_text import MAX_SEARCH, SearchText, is_searchable
 from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
 from shared.domain.intents.states import EventType
 from shared.platform.uuids import parse_uuid
@@ -18,7 +19,6 @@ E = TypeVar("E", bound=StrEnum)
 
 FIRST_ID = UUID(int=0)
 LAST_ID = UUID(int=2**128 - 1)
-_MAX_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class DeliveryFilters:
     last_day: date | None = None
     searched_id: UUID | None = None
     """The id of a delivery or of an intent."""
+    text: SearchText | None = None
+    """A reference or an amount of the payment, or a part of a reference."""
     given: Mapping[str, str] = field(default_factory=dict)
     """The values as they were typed, to show them again."""
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -56,14 +58,15 @@ class DeliveryFilters:
 def read_delivery_filters(given: Mapping[str, str]) -> DeliveryFilters:
     """Read the filters. Unknown choices are ignored; days and ids that cannot be parsed are reported in `errors`."""
     names = ("status", "event", "answer", "from", "until", "id")
-    shown = {name: given[name].strip()[:_MAX_SHOWN] for name in names if given.get(name, "").strip()}
+    shown = {name: given[name].strip()[:MAX_SEARCH] for name in names if given.get(name, "").strip()}
     errors: dict[str, str] = {}
     first_day, last_day = read_day(shown, "from", errors), read_day(shown, "until", errors)
     if first_day and last_day and last_day < first_day:
         errors["until"] = _("The last day is before the first.")
     searched_id = parse_uuid(shown["id"]) if "id" in shown else None
-    if "id" in shown and searched_id is None:
-        errors["id"] = _("Enter the full id of a payment or a delivery.")
+    text = SearchText(shown["id"]) if "id" in shown and searched_id is None else None
+    if text is not None and not is_searchable(text.given):
+        errors["id"] = _("A reference cannot contain this text.")
     event = _parse_choice(EventType, shown.get("event"))
     return DeliveryFilters(
         status=shown.get("status") if shown.get("status") in STATUSES else None,
@@ -72,6 +75,7 @@ def read_delivery_filters(given: Mapping[str, str]) -> DeliveryFilters:
         first_day=first_day,
         last_day=last_day,
         searched_id=searched_id,
+        text=text,
         given=shown,
         errors=errors,
     )

@@ -12,6 +12,7 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
+from services.dashboard.bounded_search import LookedBack
 from services.dashboard.deliveries.forms import DeliveryFilters
 from shared.domain.deliveries.try_results import FACET_SQL, RESPONSE_BODY_LIMIT
 from shared.platform.database.pool import Database
@@ -37,6 +38,11 @@ class Delivery:
     secret_version: int
     is_test: bool
     is_set_aside: bool
+    merchant_reference: str | None = None
+    """Of its payment, like the following ones; None for a test."""
+    reference: str | None = None
+    amount: int | None = None
+    currency: str | None = None
 
     @property
     def created_at(self) -> datetime:
@@ -72,10 +78,15 @@ class SecretVersion:
     created_at: datetime
 
 
-_DELIVERY = """
-select id, intent_uuid, event, status, tries, step, next_due_at, last_status_code, last_failure, url, secret_version,
-       is_test, set_aside_at is not null as is_set_aside
-from webhook_deliveries where id = %s and application_id = %s"""
+# `offset 0` makes the planner look up the payment of each row. The payment of a test does not exist.
+_WITH_PAYMENT = """left join lateral (
+    select merchant_reference, reference, amount, currency from payment_intents
+    where uuid = d.intent_uuid and application_id = %(application)s offset 0) as i on true"""
+_DELIVERY = f"""
+select d.id, d.intent_uuid, d.event, d.status, d.tries, d.step, d.next_due_at, d.last_status_code, d.last_failure,
+       d.url, d.secret_version, d.is_test, d.set_aside_at is not null as is_set_aside,
+       i.merchant_reference, i.reference, i.amount, i.currency
+from webhook_deliveries as d {_WITH_PAYMENT} where d.id = %(delivery)s and d.application_id = %(application)s"""
 # A resend is signed with the secret that is current when it is sent; other tries with the one of the delivery.
 _TRIES = """
 select t.number, t.step, t.at, t.duration_ms, t.url, t.status_code, t.failure,
@@ -102,7 +113,9 @@ order by r.created_at desc limit 1"""
 def find_delivery(connection: Connection[Any], application_id: UUID, delivery_id: UUID) -> Delivery | None:
     """Return the delivery if it belongs to this application, else None."""
     with connection.cursor(row_factory=class_row(Delivery)) as cursor:
-        return cursor.execute(_DELIVERY, (delivery_id, application_id)).fetchone()
+        return cursor.execute(
+            _DELIVERY.encode(), {"delivery": delivery_id, "application": application_id}
+        ).fetchone()
 
 
 def list_tries(connection: Connection[Any], application_id: UUID, delivery: Delivery) -> list[DeliveryTry]:
@@ -149,12 +162,14 @@ where {condition} order by id desc limit {limit}"""
 
 _LIMIT = PAGE_SIZE + 1  # one more than a page, to know whether there is another
 
-_COLUMNS = """
-id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test, set_aside_at is not null"""
-_IN_RANGE = "application_id = %(application)s and id >= %(from_id)s and id < %(until_id)s"
+_COLUMNS = """id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test,
+    set_aside_at is not null as is_set_aside"""
+IN_RANGE = "application_id = %(application)s and id >= %(from_id)s and id < %(until_id)s"
+
+HAS_FACET = f"(%(facets)s::smallint[] is null or {FACET_SQL} = any(%(facets)s::smallint[]))"
 
 ALL_SQL = f"""
-select {_COLUMNS} from webhook_deliveries where {_IN_RANGE} order by id desc limit {_LIMIT}"""
+select {_COLUMNS} from webhook_deliveries where {IN_RANGE} order by id desc limit {_LIMIT}"""
 FILTERED_SQL = newest_deliveries_sql(_COLUMNS, _LIMIT)
 # Few rows have this id or intent. `offset 0` keeps the planner from using an index for the other conditions.
 SEARCHED_SQL = f"""
@@ -163,8 +178,10 @@ from (select * from webhook_deliveries where id = %(searched_id)s
       union all
       (select * from webhook_deliveries
        where intent_uuid = %(searched_id)s and id <> %(searched_id)s offset 0)) as found
-where {_IN_RANGE} and (%(facets)s::smallint[] is null or {FACET_SQL} = any(%(facets)s::smallint[]))
+where {IN_RANGE} and {HAS_FACET}
 order by id desc limit {_LIMIT}"""
+_CHOSEN_SQL = f"""
+select {_COLUMNS} from webhook_deliveries where id = any(%(ids)s) and {IN_RANGE} order by id desc"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +196,11 @@ class DeliverySummary:
     last_failure: str | None
     is_test: bool
     is_set_aside: bool
+    merchant_reference: str | None = None
+    """Of its payment, like the following ones; None for a test."""
+    reference: str | None = None
+    amount: int | None = None
+    currency: str | None = None
 
     @property
     def created_at(self) -> datetime:
@@ -191,6 +213,8 @@ class DeliveryPage:
     deliveries: Sequence[DeliverySummary]
     before: UUID | None
     """The next page has ids before this one; None if this is the last page."""
+    looked_back: LookedBack | None = None
+    """How far back a search looked, if it ended on this page."""
 
 
 def list_deliveries(
@@ -200,25 +224,46 @@ def list_deliveries(
         return DeliveryPage([], None)
     statement, values = page_statement(application_id, filters, before)
     with in_index_order(database) as cursor:
-        return _read_page(cursor.execute(statement.encode(), values))
+        return _read_page(_read_rows(cursor.execute(statement.encode(), values)))
 
 
 def page_statement(
     application_id: UUID, filters: DeliveryFilters, before: UUID | None
 ) -> tuple[str, dict[str, object]]:
+    if filters.searched_id is not None:
+        deliveries_sql = SEARCHED_SQL
+    else:
+        deliveries_sql = ALL_SQL if filters.facets is None else FILTERED_SQL
+    return _with_payments(deliveries_sql), page_values(application_id, filters, before)
+
+
+def page_values(application_id: UUID, filters: DeliveryFilters, before: UUID | None) -> dict[str, object]:
     until_id = filters.until_id
-    values: dict[str, object] = {
+    return {
         "application": application_id,
         "from_id": filters.from_id,
         "until_id": until_id if before is None else min(before, until_id),
         "facets": filters.facets,
         "searched_id": filters.searched_id,
     }
-    if filters.searched_id is not None:
-        return SEARCHED_SQL, values
-    return (ALL_SQL if filters.facets is None else FILTERED_SQL), values
 
 
-def _read_page(cursor: Cursor[Any]) -> DeliveryPage:
-    found = [DeliverySummary(*row) for row in cursor.fetchall()]
+def select_deliveries(
+    cursor: Cursor[Any], values: dict[str, object], ids: Sequence[UUID]
+) -> list[DeliverySummary]:
+    """Return those of the deliveries that belong to the application and the range, newest first."""
+    return _read_rows(cursor.execute(_with_payments(_CHOSEN_SQL).encode(), values | {"ids": list(ids)}))
+
+
+def _with_payments(deliveries_sql: str) -> str:
+    return f"""
+select d.*, i.merchant_reference, i.reference, i.amount, i.currency
+from ({deliveries_sql}) as d {_WITH_PAYMENT} order by d.id desc"""
+
+
+def _read_rows(cursor: Cursor[Any]) -> list[DeliverySummary]:
+    return [DeliverySummary(*row) for row in cursor.fetchall()]
+
+
+def _read_page(found: Sequence[DeliverySummary]) -> DeliveryPage:
     return DeliveryPage(found[:PAGE_SIZE], found[PAGE_SIZE - 1].id if len(found) > PAGE_SIZE else None)

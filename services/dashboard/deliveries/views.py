@@ -10,17 +10,20 @@ from flask_babel import gettext as _
 from psycopg import Connection
 
 from services.dashboard.access import record_action
+from services.dashboard.days import first_uuid_at
 from services.dashboard.deliveries import labels
-from services.dashboard.deliveries.forms import read_delivery_filters
+from services.dashboard.deliveries.forms import DeliveryFilters, read_delivery_filters
 from services.dashboard.deliveries.labels import resend_refusal_text
 from services.dashboard.deliveries.queries import (
     Delivery,
+    DeliveryPage,
     find_delivery,
     find_pending_resend,
     list_deliveries,
     list_tries,
 )
 from services.dashboard.deliveries.resend_views import BulkResendPages, retry_values
+from services.dashboard.deliveries.search import search_deliveries
 from services.dashboard.deliveries.sent_request import describe_request
 from services.dashboard.dependencies import Dependencies
 from shared.console.guard import add_route
@@ -45,18 +48,20 @@ class DeliveryPages:
     def listing(self, application: Application) -> ResponseReturnValue:
         filters = read_delivery_filters(request.args)
         before = parse_uuid(request.args.get("before", ""))
-        page = list_deliveries(self.dependencies.database, application.id, filters, before)
-        if wants_part():
-            return render_template(
-                "deliveries/list_partial.html", page=page, filters=filters, before=before, labels=labels
-            )
+        database = self.dependencies.database
+        if filters.text is not None and not filters.errors:
+            page = search_deliveries(database, application.id, filters, filters.text, before)
+        else:
+            page = list_deliveries(database, application.id, filters, before)
+        retries = {} if wants_part() else retry_values(database, application)
         return render_template(
-            "deliveries/listing.html",
+            "deliveries/list_partial.html" if wants_part() else "deliveries/listing.html",
             page=page,
             filters=filters,
             before=before,
             labels=labels,
-            **retry_values(self.dependencies.database, application),
+            further_url=_further_url(application, filters, page),
+            **retries,
         )
 
     def show(self, application: Application, delivery: UUID) -> ResponseReturnValue:
@@ -106,6 +111,19 @@ class DeliveryPages:
             "pending_resend": find_pending_resend(connection, delivery.id),
             "steps": RETRY_STEPS + 1,
         }
+
+
+def _further_url(application: Application, filters: DeliveryFilters, page: DeliveryPage) -> str | None:
+    """Return where a search that ended on this page continues: in the same period, or in an earlier one."""
+    looked_back = page.looked_back
+    values: dict[str, Any] = dict(filters.given)
+    if looked_back is None or (looked_back.is_complete and looked_back.earlier is None):
+        return None
+    if looked_back.is_complete:
+        values |= {"from": looked_back.earlier, "before": first_uuid_at(looked_back.to)}
+    else:
+        values["before"] = page.before
+    return url_for(".listing", application=application.id, **values)
 
 
 def _find_or_404(connection: Connection[Any], application: Application, wanted: UUID) -> Delivery:

@@ -21,10 +21,12 @@ from flask import Response, abort, request
 from flask.typing import ResponseReturnValue
 
 from services.dashboard.access import record_action
+from services.dashboard.bounded_search import PageRequest, first_day
 from services.dashboard.days import local_day
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.payments.forms import PaymentFilters, read_payment_filters
 from services.dashboard.payments.queries import Payment, PaymentPage, list_payments
+from services.dashboard.payments.search import search_payments
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
 from shared.platform.database.stable_plans import in_index_order
@@ -151,8 +153,15 @@ class PaymentExport:
         return response
 
     def _lines(self, application: Application, filters: PaymentFilters) -> Iterator[bytes]:
+        database = self.dependencies.database
+        since = first_day(database, filters.since, filters.until) if filters.is_scanned else None
+
         def page_before(before: UUID | None) -> PaymentPage:
-            with in_index_order(self.dependencies.database) as cursor:
+            if since is not None:
+                wanted = PageRequest(since, before, EXPORT_PAGE_SIZE)
+                found = search_payments(database, application.id, filters, wanted)
+                return PaymentPage(found.rows, found.next_before)
+            with in_index_order(database) as cursor:
                 return list_payments(cursor, application.id, filters, before, EXPORT_PAGE_SIZE)
 
         lines = stream_csv(page_before)

@@ -6,10 +6,11 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 
 from services.dashboard.days import parse_day, start_of_day
+from services.dashboard.search_text import MAX_SEARCH, SearchText, is_searchable
 from shared.domain.intents.states import IntentStatus
 
-MAX_SEARCH = 255
-_SURROGATES = range(0xD800, 0xE000)
+DECLINABLE = (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.CANCELED)
+"""Only of these is it said that the last attempt was declined. Others are paid, or are being paid."""
 
 
 class FilterError(StrEnum):
@@ -31,15 +32,27 @@ class PaymentFilters:
     """The last day."""
     duplicates: bool = False
     """Only payments that were paid more than once."""
+    declined: bool = False
+    """Only payments that are not paid and whose last attempt was declined."""
     search: str = ""
-    """The UUID of an intent, our reference, or the merchant's reference."""
+    """A reference, the merchant's reference, the customer, the description, the amount or the UUID, or a part of it."""
 
     def __bool__(self) -> bool:
         return self != PaymentFilters()
 
     @property
     def statuses(self) -> list[IntentStatus]:
-        return list(IntentStatus) if self.status is None else [self.status]
+        wanted = list(IntentStatus) if self.status is None else [self.status]
+        return [status for status in wanted if not self.declined or status in DECLINABLE]
+
+    @property
+    def is_scanned(self) -> bool:
+        """Whether no index finds all matches: payments are then read one by one, newest first."""
+        return bool(self.search) or self.declined
+
+    @property
+    def text(self) -> SearchText | None:
+        return SearchText(self.search) if self.search else None
 
     @property
     def begin(self) -> datetime | None:
@@ -57,6 +70,7 @@ class PaymentFilters:
             "from": self.since.isoformat() if self.since else "",
             "to": self.until.isoformat() if self.until else "",
             "duplicates": "yes" if self.duplicates else "",
+            "declined": "yes" if self.declined else "",
             "search": self.search,
         }
         return {name: value for name, value in named.items() if value}
@@ -74,13 +88,14 @@ def read_payment_filters(given: Mapping[str, str]) -> tuple[PaymentFilters, dict
     search = given.get("search", "")
     if len(search) > MAX_SEARCH:
         errors["search"] = FilterError.TOO_LONG
-    elif "\0" in search or any(ord(character) in _SURROGATES for character in search):
+    elif not is_searchable(search):
         errors["search"] = FilterError.INVALID_TEXT
     return PaymentFilters(
         status=IntentStatus(status) if status and "status" not in errors else None,
         since=since,
         until=until if "to" not in errors else None,
         duplicates=bool(given.get("duplicates")),
+        declined=bool(given.get("declined")),
         search=search if search.strip() and "search" not in errors else "",
     ), errors
 

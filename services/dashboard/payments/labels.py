@@ -2,7 +2,8 @@
 
 from flask_babel import lazy_gettext as _
 
-from services.dashboard.payments.forms import MAX_SEARCH, FilterError
+from services.dashboard.payments.forms import FilterError
+from services.dashboard.search_text import MAX_SEARCH
 from shared.domain.attempts.states import AttemptState
 
 ATTEMPT_TONES = {

@@ -13,10 +13,10 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
-from services.dashboard.payments.forms import PaymentFilters
+from services.dashboard.bounded_search import LookedBack
+from services.dashboard.payments.forms import DECLINABLE, PaymentFilters
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import IntentStatus
-from shared.platform.uuids import parse_uuid
 
 MAX_ROWS = 200
 """The most rows of each kind. A bot at the checkout must not make the page endless."""
@@ -24,47 +24,44 @@ _CLOCK_TOLERANCE_MS = 3_600_000
 """Events are newer than their intent, up to this clock difference. Older partitions need not be read."""
 
 PAGE_SIZE = 50
-_LAST = UUID(int=(1 << 128) - 1)
+LAST_ID = UUID(int=(1 << 128) - 1)
 
-_IN_RANGE = """{0} < least(%(before)s::uuid, uuid7_floor(%(end)s::timestamptz))
+IN_RANGE = """{0} < least(%(before)s::uuid, uuid7_floor(%(end)s::timestamptz))
   and {0} >= coalesce(uuid7_floor(%(begin)s::timestamptz), '00000000-0000-0000-0000-000000000000')"""
 # Reads the newest of each status from one index, then merges them.
 _BY_STATUS = f"""
 select newest.uuid from unnest(%(statuses)s::text[]) as wanted (status)
 cross join lateral (
     select uuid from payment_intents
-    where application_id = %(application)s and status = wanted.status and {_IN_RANGE.format("uuid")}
+    where application_id = %(application)s and status = wanted.status and {IN_RANGE.format("uuid")}
     order by uuid desc limit {{most}}
 ) as newest
 order by newest.uuid desc limit {{most}}"""
 # Only a paid intent can have a duplicate payment.
 _DUPLICATES = f"""
 select distinct intent_uuid as uuid from payment_attempts
-where application_id = %(application)s and state = 'duplicate' and {_IN_RANGE.format("intent_uuid")}
+where application_id = %(application)s and state = 'duplicate' and {IN_RANGE.format("intent_uuid")}
   and '{IntentStatus.SUCCEEDED}' = any(%(statuses)s::text[])
 order by intent_uuid desc limit {{most}}"""
-_SEARCHED = """
-select uuid from payment_intents where uuid = %(uuid)s
-union
-select uuid from payment_intents where reference = lower(%(text)s)
-union
-select uuid from payment_intents where application_id = %(application)s and merchant_reference = %(text)s
-union
-select uuid from payment_intents where application_id = %(application)s and merchant_reference = %(text_as_given)s"""
+_CHOSEN = "select unnest(%(uuids)s::uuid[]) as uuid"
 
 # `offset 0` makes the planner look up rows one by one, instead of reading all rows of an application to join them.
 # The application is checked again here: however an intent was found, nobody sees another application's.
-_IS_DUPLICATE = """exists (select from payment_attempts as t where t.application_id = %(application)s
+IS_DUPLICATE = """exists (select from payment_attempts as t where t.application_id = %(application)s
                      and t.intent_uuid = i.uuid and t.state = 'duplicate' offset 0)"""
+# By time and not by id, although the order is the same: the planner must not read the primary key backwards.
+LAST_IS_DECLINED = f"""case when i.status in ({", ".join(f"'{status}'" for status in DECLINABLE)}) then
+    (select t.state from payment_attempts as t where t.intent_uuid = i.uuid
+     order by t.created_at desc, t.id desc limit 1) = '{AttemptState.DECLINED}' else false end"""
 _SELECT = f"""
 with found as materialized ({{found}})
 select i.uuid, i.merchant_reference, i.reference, i.amount, i.currency, i.status, i.description,
        i.customer_external_id, i.expires_at, i.created_at, i.updated_at,
        (select t.method from payment_attempts as t where t.intent_uuid = i.uuid and t.state = 'paid') as method,
-       {_IS_DUPLICATE} as is_duplicate
+       {IS_DUPLICATE} as is_duplicate, coalesce({LAST_IS_DECLINED}, false) as is_declined
 from found cross join lateral (select * from payment_intents where uuid = found.uuid offset 0) as i
-where i.application_id = %(application)s and i.status = any(%(statuses)s::text[]) and {_IN_RANGE.format("i.uuid")}
-  and (not %(duplicates)s or {_IS_DUPLICATE})
+where i.application_id = %(application)s and i.status = any(%(statuses)s::text[]) and {IN_RANGE.format("i.uuid")}
+  and (not %(duplicates)s or {IS_DUPLICATE}) and (not %(declined)s or {LAST_IS_DECLINED})
 order by i.uuid desc"""
 
 
@@ -85,6 +82,8 @@ class Payment:
     """The method of the attempt that paid it."""
     is_duplicate: bool
     """Whether it was paid more than once."""
+    is_declined: bool = False
+    """Whether it is not paid and its last attempt was declined."""
 
     @property
     def paid_at(self) -> datetime | None:
@@ -97,6 +96,8 @@ class PaymentPage:
     payments: list[Payment]
     older: UUID | None
     """The next page has UUIDs before this one; None if this is the last page."""
+    looked_back: LookedBack | None = None
+    """How far back a search looked, if it ended on this page."""
 
 
 def list_payments(
@@ -115,25 +116,28 @@ def page_statement(
     application_id: UUID, filters: PaymentFilters, before: UUID | None, size: int
 ) -> tuple[bytes, dict[str, object]]:
     """Return the statement and its values. It reads one row more than `size`, to know whether there is another page."""
-    if filters.search:
-        found = _SEARCHED
-    elif filters.duplicates:
-        found = _DUPLICATES
-    else:
-        found = _BY_STATUS
-    text = filters.search.strip()
-    values = {
+    found = (_DUPLICATES if filters.duplicates else _BY_STATUS).format(most=int(size) + 1)
+    return _SELECT.format(found=found).encode(), page_values(application_id, filters, before)
+
+
+def page_values(application_id: UUID, filters: PaymentFilters, before: UUID | None) -> dict[str, object]:
+    return {
         "application": application_id,
         "statuses": filters.statuses,
-        "before": before or _LAST,
+        "before": before or LAST_ID,
         "begin": filters.begin,
         "end": filters.end,
         "duplicates": filters.duplicates,
-        "uuid": parse_uuid(text),
-        "text": text,
-        "text_as_given": filters.search,
+        "declined": filters.declined,
     }
-    return _SELECT.format(found=found.format(most=int(size) + 1)).encode(), values
+
+
+def select_payments(
+    cursor: Cursor[Any], application_id: UUID, filters: PaymentFilters, before: UUID | None, uuids: list[UUID]
+) -> list[Payment]:
+    """Return those of the intents that belong to the application and match the filters, newest first."""
+    values = page_values(application_id, filters, before) | {"uuids": list(dict.fromkeys(uuids))}
+    return [Payment(*row) for row in cursor.execute(_SELECT.format(found=_CHOSEN).encode(), values)]
 
 
 _INTENT = """
@@ -226,6 +230,12 @@ class PaymentHistory:
             attempt.state == AttemptState.DUPLICATE and attempt.handled_at is None
             for attempt in self.attempts
         )
+
+    @property
+    def declined_attempt(self) -> PaymentAttempt | None:
+        """The last attempt, if it was declined and the payment is not paid."""
+        last = self.attempts[-1] if self.attempts and self.details.status in DECLINABLE else None
+        return last if last and last.state == AttemptState.DECLINED else None
 
     @property
     def is_open(self) -> bool:

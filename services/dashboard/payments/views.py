@@ -1,17 +1,20 @@
 """Pages of the payment list and of one payment; and all routes. Nothing is changed here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from flask import Blueprint, abort, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from services.dashboard.bounded_search import PageRequest, first_day
+from services.dashboard.days import first_uuid_at
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.payments import labels
 from services.dashboard.payments.export import PaymentExport
 from services.dashboard.payments.forms import PaymentFilters, read_payment_filters
-from services.dashboard.payments.queries import PaymentPage, find_payment, list_payments
+from services.dashboard.payments.queries import PAGE_SIZE, PaymentPage, find_payment, list_payments
+from services.dashboard.payments.search import search_payments
 from services.dashboard.payments.timeline import build_timeline
 from shared.console.guard import add_route
 from shared.console.payment_labels import METHODS
@@ -32,8 +35,7 @@ class PaymentPages:
         before = parse_uuid(request.args.get("before", ""))
         page = PaymentPage([], None)
         if not errors:
-            with in_index_order(self.dependencies.database) as cursor:
-                page = list_payments(cursor, application.id, filters, before)
+            page = self._page(application, filters, before)
         shown = render_template(
             "payments/listing.html",
             page=page,
@@ -44,9 +46,20 @@ class PaymentPages:
             method_names=METHODS,
             newest_url=_filtered_url(".listing", application, filters) if before else None,
             older_url=_filtered_url(".listing", application, filters, page.older) if page.older else None,
+            further_url=_further_url(application, filters, page),
             export_url=_filtered_url(".export", application, filters),
         )
         return (shown, _UNPROCESSABLE) if errors else shown
+
+    def _page(self, application: Application, filters: PaymentFilters, before: UUID | None) -> PaymentPage:
+        database = self.dependencies.database
+        if not filters.is_scanned:
+            with in_index_order(database) as cursor:
+                return list_payments(cursor, application.id, filters, before)
+        since = first_day(database, filters.since, filters.until)
+        wanted = PageRequest(since, before, PAGE_SIZE, shows_all_found=True)
+        found = search_payments(database, application.id, filters, wanted)
+        return PaymentPage(found.rows, found.next_before, found.looked_back)
 
     def show(self, application: Application, intent: UUID) -> ResponseReturnValue:
         with self.dependencies.database.transaction() as connection:
@@ -66,6 +79,19 @@ def _filtered_url(
 ) -> str:
     values: dict[str, Any] = {"application": application.id, **filters.as_arguments(), "before": before}
     return url_for(endpoint, **values)
+
+
+def _further_url(application: Application, filters: PaymentFilters, page: PaymentPage) -> str | None:
+    """Return where a search that ended on this page continues: in the same period, or in an earlier one."""
+    looked_back = page.looked_back
+    if looked_back is None:
+        return None
+    if not looked_back.is_complete:
+        return _filtered_url(".listing", application, filters, page.older)
+    if looked_back.earlier is None:
+        return None
+    earlier = replace(filters, since=looked_back.earlier)
+    return _filtered_url(".listing", application, earlier, first_uuid_at(looked_back.to))
 
 
 def payments_blueprint(dependencies: Dependencies) -> Blueprint:
