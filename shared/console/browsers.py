@@ -43,5 +43,7 @@ def browser_label(user_agent: str | None) -> str:
     browser = next((name for mark, name in _BROWSERS.items() if mark in given), None)
     system = next((name for mark, name in _SYSTEMS.items() if mark in given), None)
     if browser and system:
-        return _("%(browser)s on %(system)s", browser=browser, system=system)
-    return browser or (_("Unknown browser on %(system)s", system=system) if system else _("Unknown browser"))
+        return str(_("%(browser)s on %(system)s", browser=browser, system=system))
+    return browser or str(
+        _("Unknown browser on %(system)s", system=system) if system else _("Unknown browser")
+    )

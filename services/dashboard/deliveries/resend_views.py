@@ -112,7 +112,7 @@ class BulkResendPages:
             flash(_("No delivery waits for its next try."), "info")
             return redirect(url_for(".listing", application=application.id), _SEE_OTHER)
         except SendingRefusedError as error:
-            flash(resend_refusal_text(error.refusal), "bad")
+            flash(resend_refusal_text(error.refusal, application.id), "bad")
             return redirect(url_for(".listing", application=application.id), _SEE_OTHER)
         except BulkResendNotFoundError:
             abort(404)

@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0022"
-down_revision = "0018"
+down_revision = "0021"
 
 # Without a default and without an index: no row is rewritten, in no partition.
 _STATEMENTS = (
