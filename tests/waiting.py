@@ -16,7 +16,7 @@ def error_text(check: Callable[[], None], kind: type[Exception]) -> str:
     return ""
 
 
-def eventually(condition: Callable[[], T], within: float = 40.0, *, every: float = 0.02) -> T:
+def eventually(condition: Callable[[], T | None], within: float = 40.0, *, every: float = 0.02) -> T:
     """Return the first true value of `condition`. Fails if there is none within `within` seconds."""
     deadline = monotonic() + within
     while True:

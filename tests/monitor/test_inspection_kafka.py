@@ -47,11 +47,14 @@ def _are_led(world: MonitorWorld) -> bool:
 
 
 def look(world: MonitorWorld) -> KafkaState:
-    world.inspector.kafka.poll_once()
-    looked = world.inspector.kafka.result
-    assert looked.error is None
-    assert looked.value is not None
-    return looked.value
+    """Poll Kafka until it answers. A busy one may miss a poll's time limit."""
+
+    def value() -> KafkaState | None:
+        world.inspector.kafka.poll_once()
+        looked = world.inspector.kafka.result
+        return looked.value if looked.error is None else None
+
+    return eventually(value)
 
 
 def kinds(world: MonitorWorld) -> dict[ProblemKind, str]:

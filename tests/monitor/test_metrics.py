@@ -18,7 +18,7 @@ from shared.platform.settings import MonitorSettings
 from tests.monitor.rows import make_attempt, make_delivery
 from tests.monitor.snapshot_builders import group, kafka, lag
 from tests.monitor.topic_records import Records
-from tests.monitor.world import MonitorWorld
+from tests.monitor.world import MonitorWorld, poll_all
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 NAMES = {
@@ -77,7 +77,7 @@ def test_every_polled_value_is_exported(world: MonitorWorld, inspector: SystemIn
     records.put(WEBHOOKS_DELAY[0], 2, due_in=timedelta(minutes=-1))
     make_attempt(world, "unknown", can_be_asked=False)
     make_delivery(world, step=4)
-    inspector.poll_once()
+    poll_all(inspector)
     names, samples = scrape(inspector)
     assert names == NAMES
     deliver = ("group", "webhooks.deliver")

@@ -14,7 +14,7 @@ from stack.engines import Engines
 from tests.monitor.snapshot_builders import group, kafka, lag
 from tests.monitor.test_overview import HOSTILE, shows
 from tests.monitor.topic_records import Records
-from tests.monitor.world import MonitorWorld
+from tests.monitor.world import MonitorWorld, poll_all
 from tests.page_client import PageClient
 
 CONSUMED = [topic for topic in ALL_TOPICS if topic.group]
@@ -30,8 +30,8 @@ def test_every_topic_and_group_of_kafka_is_shown(
 ) -> None:
     records.put(WEBHOOKS_DELIVER, 3, ago=timedelta(minutes=2))
     records.put(WEBHOOKS_DELAY[1], 4, due_in=timedelta(minutes=30))
-    pages.inspector.poll_once()
-    pages.inspector.poll_once()
+    poll_all(pages.inspector)
+    poll_all(pages.inspector)
     operator.open("/topics")
     for topic in ALL_TOPICS:
         assert f'href="/topics/{topic.name}"' in operator.response.text
@@ -46,7 +46,7 @@ def test_every_topic_and_group_of_kafka_is_shown(
 
 def test_topic_page_shows_its_partitions(pages: MonitorWorld, operator: PageClient, records: Records) -> None:
     records.put(WEBHOOKS_DELIVER, 3, partition=4, ago=timedelta(minutes=3))
-    pages.inspector.poll_once()
+    poll_all(pages.inspector)
     operator.open("/topics/webhooks.deliver")
     assert re.search(r"4 0 3 – 3 3(\.\d)? min", operator.text)
     assert operator.text.count("No consumers") == 1

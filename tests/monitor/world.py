@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 from services.monitor.app import make_app
 from services.monitor.inspection.inspector import SystemInspector
+from services.monitor.inspection.snapshots import SystemState
 from shared.domain.accounts.operators import add_operator
 from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
@@ -18,9 +19,20 @@ from shared.platform.settings import Settings, WebhookSettings
 from stack.ports import find_free_ports
 from tests.page_client import PageClient
 from tests.servers import serve
+from tests.waiting import eventually
 
 PASSWORD = "correct horse battery staple"
 WEBHOOK_URL = WebhookUrl("https://shop.example.ly/hooks")
+
+
+def poll_all(inspector: SystemInspector) -> SystemState:
+    """Poll every source until each has answered. A busy Kafka may miss a poll's time limit; the next poll finds it."""
+
+    def state_without_errors() -> SystemState | None:
+        state = inspector.poll_once()
+        return None if state.kafka.error or state.database.error or state.services.error else state
+
+    return eventually(state_without_errors)
 
 
 class MonitorWorld:

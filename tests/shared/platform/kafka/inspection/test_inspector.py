@@ -339,7 +339,6 @@ def test_group_is_reported_correctly_after_a_broker_restart(
         coming.start()
         snapshot = eventually(lambda: _seen(kafka_inspector), within=90)
         coming.join()
-        assert snapshot is not None
         lag = lag_in(snapshot, WEBHOOKS_SLOW)
         assert (lag.committed, lag.lag, lag.committed_at is not None) == (9, 0, True)
         # Its old member id may be listed beside the new one until its session times out.
@@ -357,7 +356,7 @@ def test_clients_without_a_broker_for_too_long_are_replaced(
     assert _seen(kafka_inspector) is None
     assert _seen(kafka_inspector) is None
     killable_engines.kafka.start()
-    assert eventually(lambda: _seen(kafka_inspector))
+    eventually(lambda: _seen(kafka_inspector))
     assert kafka_inspector._admin is not old
 
 
