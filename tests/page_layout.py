@@ -57,6 +57,9 @@ _FIND_TABLE_PROBLEMS = """() => {
         const isHidden = heads[index].querySelector(".unseen") !== null;
         const label = isHidden || cell.colSpan > 1 ? null : heads[index].textContent.trim();
         if (cell.getAttribute("data-label") !== label) say(`${label} is labelled ${cell.getAttribute("data-label")}`);
+        const before = getComputedStyle(cell, "::before");
+        const room = parseFloat(getComputedStyle(cell).paddingInlineStart);
+        if (label && before.float !== "none" && room < parseFloat(before.width)) say(`the label ${label} has ${room} px`);
         if (cell.getAttribute("role") !== (index ? "cell" : "rowheader")) say(`${label} has the wrong role`);
       }
     }
