@@ -9,9 +9,11 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
+from services.dashboard.bounded_search import BATCH, PageRequest
 from services.dashboard.days import first_uuid_at
-from services.dashboard.deliveries.forms import DeliveryFilters, read_delivery_filters
+from services.dashboard.deliveries.forms import LAST_ID, DeliveryFilters, read_delivery_filters
 from services.dashboard.deliveries.queries import PAGE_SIZE, page_statement
+from services.dashboard.deliveries.search import BY_INTENT_SQL, SCAN_SQL, scan_values
 from shared.domain.deliveries.bulk_selection import (
     BATCH_SQL,
     COUNT_SQL,
@@ -52,6 +54,10 @@ from generate_series(1, 3) as n"""
 _UNATTENDED = """
 select format('alter table %I set (autovacuum_enabled = off)', inhrelid::regclass)
 from pg_inherits where inhparent = 'webhook_deliveries'::regclass"""
+
+_PAYMENTS = """
+insert into payment_intents (uuid, application_id, merchant_reference, reference, amount, currency, expires_at)
+select intent_uuid, %s, id, id, 1000, 'LYD', now() from webhook_deliveries order by id desc limit 5000"""
 
 CASES = {
     "all": {},
@@ -139,6 +145,30 @@ def test_counting_and_resending_many_deliveries_reads_a_bounded_number_of_pages(
     assert all(after <= 2 * before for before, after in zip(few, many, strict=True)), (few, many)
     plan = _explained(cursor, COUNT_SQL, values)
     assert max(node["Actual Rows"] for node in plan_nodes(plan)) <= MAX_COUNTED + 1
+
+
+@pytest.mark.plans
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("statistics", ["none", "fresh"])
+@pytest.mark.parametrize("many", [30_000, 1_000_000])
+def test_search_reads_a_bounded_number_of_deliveries(cursor: Cursor[Any], many: int, statistics: str) -> None:
+    """A batch, newest first, with the payment of each. Deliveries of known payments are found by index."""
+    _fill(cursor, many, statistics)
+    cursor.execute(_PAYMENTS, (APPLICATION,))
+    intents = [row[0] for row in cursor.execute("select uuid from payment_intents limit 200")]
+    request = PageRequest((datetime.now(UTC) - timedelta(days=30)).date(), None, PAGE_SIZE)
+    for given in ({}, {"status": "failed"}):
+        filters = read_delivery_filters({"id": "no such thing", **given})
+        assert filters.text is not None
+        values = scan_values(APPLICATION, filters, filters.text, request, LAST_ID)
+        for statement in (SCAN_SQL, BY_INTENT_SQL):
+            plan = _explained(cursor, statement, values | {"intents": intents})
+            for node in plan_nodes(plan):
+                assert node["Node Type"] not in ("Seq Scan", "Bitmap Heap Scan", "Hash Join", "Merge Join"), (
+                    plan
+                )
+                assert node["Actual Rows"] <= BATCH + 20, node
+            assert plan_buffers(plan) < 12 * BATCH, given
 
 
 def test_new_partitions_have_the_index_of_deliveries(cursor: Cursor[Any]) -> None:

@@ -1,15 +1,21 @@
 """The list of an application's deliveries: all of them, newest first, with filters."""
 
+import html
 import re
 from datetime import UTC, datetime, timedelta
 from itertools import product
+from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
+import pytest
+
+from services.dashboard import bounded_search
 from services.dashboard.days import first_uuid_at, start_of_day
 from services.dashboard.deliveries.queries import PAGE_SIZE
 from shared.domain.deliveries.try_results import EVENTS, STATUSES
 from shared.platform.database.pool import fetch_scalar
 from tests.dashboard.delivery_rows import CANCELED, Deliveries
+from tests.dashboard.payment_rows import make_intent
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 
@@ -151,6 +157,58 @@ def test_deliveries_are_found_by_their_id_or_their_payments_id(
     assert "No delivery matches" in viewer.text
 
 
+def test_deliveries_show_and_are_found_by_reference_and_amount(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
+) -> None:
+    """Together with other filters. References in full also of old deliveries, the rest of the last 30 days."""
+    application, long_ago = pages.application.id, timedelta(days=40)
+    intent = make_intent(pages, "Order-77/ب", amount=1_234_500)
+    paid = deliveries.make(intent=intent)
+    failed = deliveries.make("failed", 500, intent=intent)
+    old = make_intent(pages, "old-77", amount=1_234_500, at=datetime.now(UTC) - long_ago)
+    deliveries.make_many(3, is_test=True)
+    old_one = deliveries.make(intent=old, ago=long_ago)
+    reference = pages.rows("select reference from payment_intents where uuid = %s", intent)[0][0].upper()
+    for text in ("order-77/ب", "ORDER-٧٧", "er-77", reference, reference[2:7].lower(), "1234.5", "١٬٢٣٤٫٥٠٠"):
+        query = urlencode({"id": text})
+        assert listed(viewer, application, f"?{query}") == [failed, paid], text
+        assert listed(viewer, application, f"?{query}&status=succeeded") == [paid], text
+    for text in ("Order-77/ب", reference, "LYD 1,234.500"):
+        assert viewer.text.count(text) == 1, text
+        assert viewer.open(f"/applications/{application}/deliveries/{paid}").status_code == 200
+        assert text in viewer.text
+        listed(viewer, application, "?id=order&status=succeeded")
+    assert listed(viewer, application, "?id=OLD-77") == [old_one]
+    assert listed(viewer, application, "?id=ld-77") == []
+    further = (
+        viewer.response.text.partition(">Search further back</a>")[0].rpartition('href="')[2].rstrip('"')
+    )
+    assert listed(viewer, application, "?" + html.unescape(further).partition("?")[2]) == [old_one]
+    assert listed(viewer, application, "?id=%25") == []
+    assert "data-live" not in viewer.response.text, "a search is not repeated every few seconds"
+
+
+def test_search_for_deliveries_looks_at_a_bounded_number_of_them(
+    pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_search, "MOST_LOOKED_AT", 1000)
+    intent = make_intent(pages, "order-77", amount=7_000)
+    made = deliveries.make(intent=intent, ago=timedelta(hours=2))
+    pages.run(
+        """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status)
+           select uuidv7(make_interval(secs => -n)), uuidv7(), %s, 'payment_intent.succeeded', '-', 1, 'succeeded'
+           from generate_series(1, 1500) as n""",
+        pages.application.id,
+    )
+    assert listed(viewer, pages.application.id, "?id=7") == []
+    assert "so far" in viewer.text
+    further = (
+        viewer.response.text.partition(">Search further back</a>")[0].rpartition('href="')[2].rstrip('"')
+    )
+    assert listed(viewer, pages.application.id, "?" + html.unescape(further).partition("?")[2]) == [made]
+    assert listed(viewer, pages.application.id, "?id=order-77") == [made]
+
+
 def test_unknown_filter_values_are_ignored(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
@@ -166,9 +224,8 @@ def test_unknown_filter_values_are_ignored(
 
 def test_invalid_filters_are_reported(pages: DashboardWorld, viewer: PageClient) -> None:
     for query, word in (
-        ("?id=12345", "Enter the full id"),
-        ("?id=%00", "Enter the full id"),
-        (f"?id={'a' * 3000}", "Enter the full id"),
+        ("?id=a%00b", "A reference cannot contain this text"),
+        (f"?id={'a' * 3000}", "at most 255"),
         ("?from=2026-02-30", "Enter a day"),
         ("?from=0001-01-01", "Enter a day"),
         ("?until=9999-12-31", "Enter a day"),
@@ -184,10 +241,11 @@ def test_deliveries_of_another_application_are_404(
     pages: DashboardWorld, deliveries: Deliveries, viewer: PageClient
 ) -> None:
     other = pages.make_merchant("Benghazi Books")
-    intent = uuid4()
+    intent = make_intent(pages, "secret-1", amount=98_765, application_id=other.application.id)
     theirs = deliveries.make("failed", 500, application_id=other.application.id, intent=intent)
     application = pages.application.id
-    for query in ("", "?status=failed", f"?id={theirs}", f"?id={intent}", "?from=2020-01-01"):
+    searches = [f"?id={searched}" for searched in (theirs, intent, "secret-1", "cret", "98.765")]
+    for query in ("", "?status=failed", "?from=2020-01-01", *searches):
         assert listed(viewer, application, query) == []
     for address in ("", f"/{theirs}"):
         assert viewer.open(f"/applications/{other.application.id}/deliveries{address}").status_code == 404

@@ -9,9 +9,18 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.days import local_day
+from services.dashboard.bounded_search import BATCH, PageRequest
+from services.dashboard.days import first_uuid_at, local_day
 from services.dashboard.payments.forms import PaymentFilters
-from services.dashboard.payments.queries import PAGE_SIZE, page_statement
+from services.dashboard.payments.queries import LAST_ID, PAGE_SIZE, page_statement
+from services.dashboard.payments.search import (
+    EXACT_SQL,
+    MAX_BY_PREFIX,
+    MERCHANT_REFERENCE_PREFIX_SQL,
+    REFERENCE_PREFIX_SQL,
+    scan_statement,
+)
+from services.dashboard.search_text import SearchText
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER
@@ -43,10 +52,6 @@ def unattended(settings: Settings) -> Iterator[DashboardWorld]:
 def filters_of(world: DashboardWorld) -> dict[str, PaymentFilters]:
     """Return filters of each kind, which match a whole page or nothing."""
     today = local_day(datetime.now(UTC))
-    middle = world.rows(
-        "select uuid, reference, merchant_reference from payment_intents order by uuid offset %s limit 1",
-        FEW // 2,
-    )[0]
     return {
         "all": PaymentFilters(),
         **{status: PaymentFilters(status=status) for status in IntentStatus},
@@ -54,10 +59,6 @@ def filters_of(world: DashboardWorld) -> dict[str, PaymentFilters]:
         "duplicates that are paid": PaymentFilters(duplicates=True, status=IntentStatus.SUCCEEDED),
         "a few days": PaymentFilters(since=today - timedelta(days=8), until=today - timedelta(days=4)),
         "since": PaymentFilters(since=today - timedelta(days=10), status=IntentStatus.SUCCEEDED),
-        "uuid": PaymentFilters(search=str(middle[0])),
-        "reference": PaymentFilters(search=middle[1].upper()),
-        "merchant's reference": PaymentFilters(search=middle[2]),
-        "nothing": PaymentFilters(search="no such thing"),
     }
 
 
@@ -102,6 +103,59 @@ def test_page_of_payments_reads_at_most_twice_the_pages_with_many(
         after = costs(cursor, mine, filters_of(unattended))
     too_much = {name: (before[name], cost) for name, cost in after.items() if cost > 2 * before[name] + 5}
     assert too_much == {}
+
+
+@pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
+@pytest.mark.parametrize("many", [20_000, pytest.param(1_000_000, marks=pytest.mark.timeout(600))])
+def test_search_reads_a_bounded_number_of_payments(
+    unattended: DashboardWorld, many: int, statistics: str
+) -> None:
+    """References are found by their indexes. A scan reads at most one batch of each status."""
+    mine, neighbours = unattended.application.id, [uuid4() for _ in range(3)]
+    if statistics == "of an empty table":
+        analyze(unattended)
+    make_many(
+        unattended, many, apart=SPAN / many, applications=[mine, mine, mine, *neighbours], one_duplicate_in=20
+    )
+    if statistics == "fresh":
+        analyze(unattended)
+    request = PageRequest(local_day(datetime.now(UTC)) - timedelta(days=30), None, PAGE_SIZE)
+    with unattended.database.cursor() as cursor:
+        for search in ("no such thing", "order 1", "ref12345", str(mine)):
+            text = SearchText(search)
+            values = {
+                "application": mine,
+                "uuid": text.uuid,
+                "reference": text.reference,
+                "spellings": text.spellings,
+            }
+            for statement in (EXACT_SQL, REFERENCE_PREFIX_SQL, MERCHANT_REFERENCE_PREFIX_SQL):
+                plan = explain(cursor, statement.encode(), values)
+                check_nodes(plan, MAX_BY_PREFIX + 1)
+                # At most one page for each row, and some to find the first ones.
+                assert plan_buffers(plan) < 2 * MAX_BY_PREFIX + 50, (search, statement)
+        for filters in (
+            PaymentFilters(search="no such thing"),
+            PaymentFilters(search="7", status=IntentStatus.CANCELED),
+            PaymentFilters(declined=True),
+            PaymentFilters(declined=True, search="no such thing"),
+            PaymentFilters(duplicates=True, search="1"),
+        ):
+            for before in (LAST_ID, first_uuid_at(datetime.now(UTC) - SPAN / 2)):
+                plan = explain(cursor, *scan_statement(mine, filters, request, before))
+                check_nodes(plan, BATCH)
+                assert plan_buffers(plan) < 12 * BATCH, filters
+
+
+def check_nodes(plan: dict[str, Any], most_rows: int) -> None:
+    """Check that rows are found by indexes, none is passed over by a scan, and no scan returns too many."""
+    for node in plan_nodes(plan):
+        assert node["Node Type"] not in ("Seq Scan", "Bitmap Heap Scan"), plan
+        if node["Node Type"] == "Sort":  # of the newest of each status, or of the attempts of one payment
+            assert all(child["Actual Rows"] <= len(IntentStatus) * BATCH for child in node["Plans"]), plan
+        if node["Node Type"] in ("Index Scan", "Index Only Scan"):
+            assert node["Actual Rows"] <= most_rows, node
+            assert node.get("Rows Removed by Filter", 0) == 0, node
 
 
 def analyze(world: DashboardWorld) -> None:

@@ -67,6 +67,8 @@ def read_delivery_filters(given: Mapping[str, str]) -> DeliveryFilters:
     text = SearchText(shown["id"]) if "id" in shown and searched_id is None else None
     if text is not None and not is_searchable(text.given):
         errors["id"] = _("A reference cannot contain this text.")
+    if len(given.get("id", "").strip()) > MAX_SEARCH:
+        errors["id"] = _("Search for at most %(most)d characters.", most=MAX_SEARCH)
     event = _parse_choice(EventType, shown.get("event"))
     return DeliveryFilters(
         status=shown.get("status") if shown.get("status") in STATUSES else None,

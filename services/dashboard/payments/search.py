@@ -60,7 +60,8 @@ limit {MAX_BY_PREFIX + 1}"""
 
 _LOOKED_AT = f"""
 select uuid, status, merchant_reference, reference, customer_external_id, description, amount from payment_intents
-where application_id = %(application)s and status = '{{status}}' and {IN_RANGE.format("uuid")}"""
+where application_id = %(application)s and status = '{{status}}' and {IN_RANGE.format("uuid")}
+order by uuid desc limit {BATCH}"""
 _CONTAINS = """(i.merchant_reference ~ %(pattern)s or i.reference ~ %(pattern)s or i.customer_external_id ~ %(pattern)s
   or i.description ~ %(pattern)s or i.amount = %(amount)s)"""
 _HAS_OLDER = """exists (select from payment_intents
@@ -124,7 +125,8 @@ def scan_statement(
 ) -> tuple[bytes, dict[str, object]]:
     """Return a statement that looks at a batch of payments: the ones that match, and the last one of a full batch.
 
-    The payments of each status are merged in the order of their index, so that only the batch is read.
+    It reads the newest of each status from one index and merges them. Each has a limit of its own: without it,
+    PostgreSQL reads and sorts all payments of the period.
     """
     conditions = ["true"]
     if filters.text is not None:
@@ -133,9 +135,9 @@ def scan_statement(
         conditions.append(LAST_IS_DECLINED)
     if filters.duplicates:
         conditions.append(IS_DUPLICATE)
-    arms = " union all ".join(_LOOKED_AT.format(status=status) for status in filters.statuses)
+    arms = " union all ".join(f"({_LOOKED_AT.format(status=status)})" for status in filters.statuses)
     statement = f"""
-with looked_at as materialized ({arms} order by uuid desc limit {BATCH})
+with looked_at as materialized (select * from ({arms}) as newest order by uuid desc limit {BATCH})
 select array(select i.uuid from looked_at as i where {" and ".join(conditions)} limit {int(request.size) + 1}),
        (select uuid from looked_at offset {BATCH - 1})"""
     values = page_values(application_id, filters, before) | {"begin": start_of_day(request.since)}

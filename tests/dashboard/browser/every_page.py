@@ -146,8 +146,8 @@ def _of_deliveries(world: DashboardWorld, tab: Colleague, shop: BusyShop) -> Ite
     tab.open(shop.path(f"deliveries?id={uuid4()}"))
     tab.reads("No delivery matches")
     yield "deliveries, none that matches"
-    tab.open(shop.path("deliveries?id=x&from=x"))
-    tab.reads("Enter the full id of a payment or a delivery.")
+    tab.open(shop.path("deliveries?id=a%00b&from=x"))
+    tab.reads("A reference cannot contain this text.")
     yield "deliveries, filters wrong"
     tab.open(shop.path(f"deliveries/{shop.delivery}"))
     tab.sees("Payment succeeded")
