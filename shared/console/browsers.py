@@ -44,6 +44,6 @@ def browser_label(user_agent: str | None) -> str:
     system = next((name for mark, name in _SYSTEMS.items() if mark in given), None)
     if browser and system:
         return str(_("%(browser)s on %(system)s", browser=browser, system=system))
-    return browser or str(
-        _("Unknown browser on %(system)s", system=system) if system else _("Unknown browser")
-    )
+    if browser:
+        return browser
+    return str(_("Unknown browser on %(system)s", system=system) if system else _("Unknown browser"))

@@ -48,10 +48,7 @@ PROVIDER_ANSWERS = {
 
 def wrong_code_label(number: int) -> str:
     """Return the text of a timeline for a wrong one-time code, the customer's entry `number`."""
-    return str(
-        gettext(
-            "Wrong code entered (%(number)d of %(most)d); nothing was taken",
-            number=number,
-            most=MAX_CODE_TRIES,
-        )
+    label = gettext(
+        "Wrong code entered (%(number)d of %(most)d); nothing was taken", number=number, most=MAX_CODE_TRIES
     )
+    return str(label)
