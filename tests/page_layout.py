@@ -5,15 +5,17 @@ from playwright.sync_api import Page, ViewportSize
 PHONE = ViewportSize(width=360, height=740)
 """The width of most phones in use."""
 
-# Money is found by its text, so that an amount that was forgotten in a template is measured too. A range of text that is
-# in right-to-left order may have several rectangles on one line.
+# Money is found by its text, so that an amount that was forgotten in a template is measured too.
+# A range of text in right-to-left order may have several rectangles on one line.
 _FIND_MONEY = r"""() => {
   const amount = /(?:LYD[ \u00a0])?\d[\d,]*\.\d{3}(?!\d)(?:[ \u00a0](?:LYD|د\.ل\.?\u200f?))?/g;
   const found = { seen: [], problems: [] };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const node = walker.currentNode;
-    if (!node.parentElement.checkVisibility({ visibilityProperty: true }) || node.parentElement.closest(".unseen, code, svg, template, noscript")) continue;
+    const parent = node.parentElement;
+    if (!parent.checkVisibility({ visibilityProperty: true })) continue;
+    if (parent.closest(".unseen, code, svg, template, noscript")) continue;
     for (const match of node.data.matchAll(amount)) {
       const text = match[0];
       found.seen.push(text);
@@ -59,7 +61,8 @@ _FIND_TABLE_PROBLEMS = """() => {
         if (cell.getAttribute("data-label") !== label) say(`${label} is labelled ${cell.getAttribute("data-label")}`);
         const before = getComputedStyle(cell, "::before");
         const room = parseFloat(getComputedStyle(cell).paddingInlineStart);
-        if (label && before.float !== "none" && room < parseFloat(before.width)) say(`the label ${label} has ${room} px`);
+        const isTooNarrow = before.float !== "none" && room < parseFloat(before.width);
+        if (label && isTooNarrow) say(`the label ${label} has ${room} px`);
         if (cell.getAttribute("role") !== (index ? "cell" : "rowheader")) say(`${label} has the wrong role`);
       }
     }
