@@ -80,7 +80,9 @@ def _double_click(
 ) -> None:
     """Double-click the button, and wait until it has taken effect and the resulting page is shown."""
     before = _made(pages)
-    with who.page.expect_request(lambda request: request.method == "POST"):  # so that `noting` sees it
+    # The request, so that `noting` sees it; the page, so that what is opened next does not meet it on its way.
+    is_post = who.page.expect_request(lambda request: request.method == "POST")
+    with is_post, who.page.expect_event("domcontentloaded"):
         found = who.page.get_by_role(where).get_by_role("button", name=who.says(button), exact=True)
         found.dblclick(no_wait_after=True)
     eventually(lambda: _made(pages) != before)
