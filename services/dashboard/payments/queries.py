@@ -29,7 +29,7 @@ LAST_ID = UUID(int=(1 << 128) - 1)
 IN_RANGE = """{0} < least(%(before)s::uuid, uuid7_floor(%(end)s::timestamptz))
   and {0} >= coalesce(uuid7_floor(%(begin)s::timestamptz), '00000000-0000-0000-0000-000000000000')"""
 # Reads the newest of each status from one index, then merges them.
-_BY_STATUS = f"""
+NEWEST_OF_STATUSES = f"""
 select newest.uuid from unnest(%(statuses)s::text[]) as wanted (status)
 cross join lateral (
     select uuid from payment_intents
@@ -116,7 +116,7 @@ def page_statement(
     application_id: UUID, filters: PaymentFilters, before: UUID | None, size: int
 ) -> tuple[bytes, dict[str, object]]:
     """Return the statement and its values. It reads one row more than `size`, to know whether there is another page."""
-    found = (_DUPLICATES if filters.duplicates else _BY_STATUS).format(most=int(size) + 1)
+    found = (_DUPLICATES if filters.duplicates else NEWEST_OF_STATUSES).format(most=int(size) + 1)
     return _SELECT.format(found=found).encode(), page_values(application_id, filters, before)
 
 
