@@ -33,18 +33,24 @@ _MAX_REASON_WIDTH = 100
     help="Dead letters, or webhook deliveries that exhausted their retries.",
 )
 @click.option("--origin", metavar="TOPIC", help="Only dead letters from this topic.")
+@click.option(
+    "--dismissed",
+    "is_dismissed",
+    is_flag=True,
+    help="Only dismissed dead letters, which are hidden otherwise.",
+)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @json_option
-def list_command(kind: str, origin: str | None, limit: int, as_json: bool) -> None:
+def list_command(kind: str, origin: str | None, is_dismissed: bool, limit: int, as_json: bool) -> None:
     """List dead letters or exhausted deliveries, newest first."""
-    if origin is not None and kind != _DEAD_LETTERS:
-        raise click.UsageError("--origin applies to dead letters only.")
+    if (origin is not None or is_dismissed) and kind != _DEAD_LETTERS:
+        raise click.UsageError("--origin and --dismissed apply to dead letters only.")
     rows: Iterator[Mapping[str, Any]]
     with command_settings() as settings, open_transaction(settings) as connection:
         if kind == _DEAD_LETTERS:
             rows = (
                 _dead_letter_row(one, as_json)
-                for one in _read_dead_letters(connection, settings.kafka, origin, limit)
+                for one in _read_dead_letters(connection, settings.kafka, origin, limit, is_dismissed)
             )
         else:
             rows = map(_delivery_row, _read_deliveries(connection, settings.kafka, limit))
@@ -54,12 +60,14 @@ def list_command(kind: str, origin: str | None, limit: int, as_json: bool) -> No
 
 
 def _read_dead_letters(
-    connection: Connection[Any], kafka: KafkaSettings, origin: str | None, limit: int
+    connection: Connection[Any], kafka: KafkaSettings, origin: str | None, limit: int, is_dismissed: bool
 ) -> Iterator[DeadLetterView]:
-    page = list_dead_letters(connection, kafka, None, limit, origin)
+    page = list_dead_letters(connection, kafka, None, limit, origin, is_dismissed=is_dismissed)
     yield from page.dead_letters
     while page.next_before is not None:
-        page = list_dead_letters(connection, kafka, page.next_before, limit, origin)
+        page = list_dead_letters(
+            connection, kafka, page.next_before, limit, origin, is_dismissed=is_dismissed
+        )
         yield from page.dead_letters
 
 
@@ -85,6 +93,7 @@ def _dead_letter_row(letter: DeadLetterView, as_json: bool) -> Mapping[str, Any]
         "group": letter.group,
         "size": letter.size,
         "replayed_at": timestamp(letter.replayed.at) if letter.replayed else None,
+        "dismissed_at": timestamp(letter.dismissed.at) if letter.dismissed else None,
         "reason": shortened,
     }
 
@@ -148,7 +157,7 @@ def _show_details(values: Mapping[str, Any], text_name: str, text: str | None, a
 
 
 def _dead_letter_details(letter: DeadLetterView) -> Mapping[str, Any]:
-    replayed = letter.replayed
+    replayed, dismissed = letter.replayed, letter.dismissed
     return {
         "letter_id": letter.id,
         "offset": letter.offset,
@@ -160,6 +169,9 @@ def _dead_letter_details(letter: DeadLetterView) -> Mapping[str, Any]:
         "reason": letter.reason,
         "replayed_at": timestamp(replayed.at) if replayed else None,
         "replayed_by": replayed.actor if replayed else None,
+        "dismissed_at": timestamp(dismissed.at) if dismissed else None,
+        "dismissed_by": dismissed.actor if dismissed else None,
+        "dismissed_because": dismissed.reason if dismissed else None,
         "is_whole": letter.is_whole,
         "size": letter.size,
         "key": letter.key,

@@ -1,8 +1,9 @@
-"""`mizan dead replay`."""
+"""`mizan dead replay` and `mizan dead dismiss`."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from time import sleep
 from uuid import UUID, uuid4
 
@@ -10,6 +11,7 @@ import click
 
 from mizan.command_context import acting_operator, command_settings, open_transaction
 from mizan.dead.inspect import find_by_id_or_offset, parse_delivery_id
+from shared.domain.dead_letters.dismissals import dismiss_dead_letter
 from shared.domain.dead_letters.replays import (
     ReplayInProgressError,
     ReplayRun,
@@ -27,7 +29,12 @@ from shared.platform.settings import Settings
 
 @click.command("replay")
 @click.argument("names", metavar="[ID]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All dead letters that have not been replayed.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="All dead letters that have been neither replayed nor dismissed.",
+)
 @click.option("--origin", metavar="TOPIC", help="With --all: only dead letters from this topic.")
 @click.option("--yes", is_flag=True, help="With --all: do not ask for confirmation.")
 def replay_command(names: Sequence[str], everything: bool, origin: str | None, yes: bool) -> None:
@@ -42,12 +49,36 @@ def replay_command(names: Sequence[str], everything: bool, origin: str | None, y
         sys.exit(1)
 
 
+@click.command("dismiss")
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.option(
+    "--reason", required=True, help="Why it needs no replay; 5 to 500 characters, for the audit log."
+)
+def dismiss_command(names: Sequence[str], reason: str) -> None:
+    """Dismiss dead letters: they leave the list, the counts and the alert. Exit code 1 if one fails."""
+    with command_settings() as settings:
+        is_done = _each(names, partial(_dismiss_one, settings, reason))
+    if not is_done:
+        sys.exit(1)
+
+
+def _dismiss_one(settings: Settings, reason: str, name: str) -> str:
+    with open_transaction(settings) as connection:
+        letter = find_by_id_or_offset(connection, settings.kafka, name)
+        is_new = dismiss_dead_letter(connection, settings.kafka, letter, reason, acting_operator())
+    return "dismissed" if is_new else "was dismissed before"
+
+
 def _replay_named(settings: Settings, names: Sequence[str]) -> bool:
-    """Replay one after the other; a failure does not stop the rest. Return whether all succeeded."""
+    return _each(names, partial(_replay_one, settings))
+
+
+def _each(names: Sequence[str], act: Callable[[str], str]) -> bool:
+    """Act on one after the other; a failure does not stop the rest. Return whether all succeeded."""
     refused = 0
     for name in names:
         try:
-            click.echo(f"{name}: {_replay_one(settings, name)}")
+            click.echo(f"{name}: {act(name)}")
         except (RefusedError, click.ClickException) as error:
             refused += 1
             click.echo(f"Error: {name}: {error}", err=True)

@@ -56,6 +56,7 @@ ACTIONS = {
     Action.DUPLICATE_HANDLED: _("Marked a duplicate payment as handled"),
     Action.DEAD_LETTER_REPLAYED: _("Replayed a dead letter"),
     Action.DEAD_LETTERS_REPLAYED: _("Replayed dead letters"),
+    Action.DEAD_LETTER_DISMISSED: _("Dismissed a dead letter"),
     Action.REPLAY_STOPPED: _("Stopped replaying"),
 }
 

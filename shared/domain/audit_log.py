@@ -58,6 +58,7 @@ class Action(StrEnum):
     DUPLICATE_HANDLED = "duplicate_handled"
     DEAD_LETTER_REPLAYED = "letter_replayed"
     DEAD_LETTERS_REPLAYED = "letters_replayed"
+    DEAD_LETTER_DISMISSED = "letter_dismissed"
     REPLAY_STOPPED = "replaying_stopped"
 
 

@@ -202,3 +202,21 @@ def test_unavailable_kafka_is_one_clear_line(
     assert answer.exit_code == 1
     assert answer.stderr.startswith("Error: ")
     assert len(answer.stderr.splitlines()) == 1
+
+
+def test_dismissed_dead_letters_are_listed_apart(dead: Mizan, dead_letter_topic: DeadLetterTopic) -> None:
+    dead_letter_topic.add_many(2)
+    assert dead("dismiss", "0", "--reason", "no").exit_code == 1
+    assert dead("dismiss", "0").exit_code == 2
+    answer = dead("dismiss", "0", "99", "--reason", "was a test")
+    assert answer.exit_code == 1
+    assert answer.stdout == "0: dismissed\n"
+    assert dead("dismiss", "0", "--reason", "another reason").stdout == "0: was dismissed before\n"
+    assert [row["offset"] for row in rows(dead("list", "--json"))] == [1]
+    assert [row["offset"] for row in rows(dead("list", "--dismissed", "--json"))] == [0]
+    assert dead("list", "--dismissed", "--kind", "deliveries").exit_code == 2
+    shown = parsed(dead("show", "0", "--json"))
+    assert shown["dismissed_because"] == "was a test"
+    assert shown["dismissed_by"]
+    assert dead("replay", "--all", "--yes").exit_code == 0
+    assert dead_letter_topic.numbers() == [1]

@@ -183,3 +183,39 @@ def test_dead_letter_pages_are_503_without_kafka_and_write_nothing(without_kafka
     assert without_kafka.audit() == ["signed_in"]
     for path in ("/attempts", "/applications", "/exhausted/resends", "/exhausted/resend-all"):
         assert person.open(path).status_code == 200
+
+
+def test_dismissed_dead_letter_leaves_the_list_with_a_reason_and_can_be_replayed(
+    pages: MonitorWorld, dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
+    dead_letter_topic.add_many(1)
+    operator.open("/dead-letters/0")
+    assert operator.post("/dead-letters/0/dismiss", reason="no").status_code == 422
+    assert "Write 5 to 500 characters" in operator.text
+    operator.post("/dead-letters/0/dismiss", reason="<b>paid in cash</b>, card 4242424242424242\x00")
+    assert "Dismissed. It is no longer counted" in operator.text
+    assert "&lt;b&gt;paid in cash&lt;/b&gt;" in operator.response.text
+    assert "4242424242424242" not in operator.response.text
+    assert "/dead-letters/0" not in operator.open("/dead-letters").text
+    assert "/dead-letters/0" in operator.open("/dead-letters?show=dismissed").text
+    assert "paid in cash" in operator.text
+    operator.open("/dead-letters/0")
+    assert replay(operator) == 303
+    assert len(dead_letter_topic.records()) == 1
+    assert pages.audit()[-2:] == ["letter_dismissed", "letter_replayed"]
+
+
+def test_dismissing_another_dead_letter_than_the_page_showed_is_404(
+    dead_letter_topic: DeadLetterTopic, operator: PageClient
+) -> None:
+    dead_letter_topic.add_many(2)
+    operator.open("/dead-letters/0")
+    hidden = operator.hidden("/dead-letters/0/dismiss")
+    operator.open("/dead-letters/1")
+    answer = operator.post(
+        "/dead-letters/1/dismiss", dead_letter=hidden["dead_letter"], reason="a good reason"
+    )
+    assert answer.status_code == 404
+    operator.open("/dead-letters/1")
+    assert operator.post("/dead-letters/1/dismiss", dead_letter="x", reason="a reason").status_code == 422
+    assert dead_letter_topic.rows("select from dead_letter_dismissals") == []

@@ -1,6 +1,7 @@
 """The inspector polls each source in its own thread, so that none blocks another."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from threading import Event
 from types import MappingProxyType
 
@@ -9,9 +10,13 @@ import pytest
 from services.monitor.inspection import poller as poller_module
 from services.monitor.inspection.inspector import SystemInspector
 from services.monitor.inspection.poller import Poller, PollerStoppedError
+from services.monitor.inspection.rules import find_problems
+from services.monitor.inspection.snapshots import DeadLetterCounts
+from shared.domain.dead_letters.dismissals import dismiss_dead_letter
 from shared.platform.kafka.inspection import inspector as kafka_inspector
 from shared.platform.settings import MonitorSettings
 from tests.monitor.world import MonitorWorld
+from tests.shared.domain.dead_letters.dead_letter_topic import AMAL, DeadLetterTopic
 from tests.waiting import error_text, eventually
 
 
@@ -100,5 +105,32 @@ def test_an_unavailable_source_does_not_make_the_monitor_unready(
         eventually(lambda: inspector.state().kafka.error and inspector.state().services.value)
         inspector.check()
         assert [service.is_up for service in inspector.state().services.value or ()] == [False]
+    finally:
+        inspector.stop()
+
+
+def test_dismissed_dead_letters_are_not_counted(
+    world: MonitorWorld, dead_letter_topic: DeadLetterTopic
+) -> None:
+    """Dismissals of an earlier topic of the same name hide nothing in a recreated one."""
+    dead_letter_topic.add_many(3)
+    with world.database.transaction() as connection:
+        dismiss_dead_letter(connection, world.settings.kafka, dead_letter_topic.look(1), "no matter", AMAL)
+    inspector = SystemInspector(world.settings, world.database)
+
+    def counts() -> DeadLetterCounts:
+        state = inspector.poll_once()
+        assert state.kafka.value is not None, state.kafka.error
+        return state.kafka.value.dead_letters["dead_letters"]
+
+    try:
+        found = counts()
+        assert (found.total, found.last_hour, found.last_day) == (3, 2, 2)
+        (problem,) = [
+            one for one in find_problems(inspector.state(), datetime.now(UTC)) if one.kind == "dead_letters"
+        ]
+        assert problem.count == 2
+        world.run("update dead_letter_dismissals set topic_id = 'another'")
+        assert counts().last_hour == 3
     finally:
         inspector.stop()

@@ -1,4 +1,4 @@
-"""Pages about dead letters: the list, one dead letter, replaying one, and replaying many."""
+"""Pages about dead letters: the list, one dead letter, dismissing and replaying one, and replaying many."""
 
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -11,6 +11,8 @@ from services.monitor.access import add_route, current_session
 from services.monitor.dead_letters import labels
 from services.monitor.dependencies import Dependencies
 from shared.console.requests import wants_part
+from shared.domain.attempts.notes import MAX_NOTE_LENGTH, MIN_NOTE_LENGTH, InvalidNoteError
+from shared.domain.dead_letters.dismissals import dismiss_dead_letter
 from shared.domain.dead_letters.queries import (
     DeadLetterNotFoundError,
     DeadLetterView,
@@ -34,6 +36,7 @@ _PAGE = 25
 _MAX_DIGITS = 18
 _SEE_OTHER = 303
 _UNPROCESSABLE = 422
+_DISMISSED = "dismissed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,11 @@ class DeadLetterViews:
 
     def listing(self) -> ResponseReturnValue:
         origin, before = requested_origin(), parse_offset(request.args.get("before", ""))
+        is_dismissed = request.args.get("show") == _DISMISSED
+        show = _DISMISSED if is_dismissed else None
+        kafka = self.dependencies.settings.kafka
         with self.dependencies.database.transaction() as connection:
-            page = list_dead_letters(connection, self.dependencies.settings.kafka, before, _PAGE, origin)
+            page = list_dead_letters(connection, kafka, before, _PAGE, origin, is_dismissed=is_dismissed)
             run = latest_replay_run(connection)
         older = page.next_before is not None
         return render_template(
@@ -52,15 +58,38 @@ class DeadLetterViews:
             origin=origin,
             origins=[(name, name) for name in replayable_topics()],
             running=run if is_running(run) else None,
-            newest_url=url_for(".listing", origin=origin) if before is not None else None,
-            older_url=url_for(".listing", origin=origin, before=page.next_before) if older else None,
+            show=show,
+            newest_url=url_for(".listing", origin=origin, show=show) if before is not None else None,
+            older_url=url_for(".listing", origin=origin, show=show, before=page.next_before)
+            if older
+            else None,
         )
 
     def show(self, offset: int) -> ResponseReturnValue:
-        found = self._get_or_404(offset)
-        return render_template(
-            "dead_letters/show.html", dead_letter=found, can_be_replayed=found.topic in replayable_topics()
-        )
+        return self._page(offset)
+
+    def dismiss(self, offset: int) -> ResponseReturnValue:
+        """Dismiss one dead letter, with a reason. The form carries its id, as in `replay`."""
+        dead_letter_id = parse_uuid(request.form.get("dead_letter", "")) or abort(_UNPROCESSABLE)
+        given = request.form.get("reason", "")
+        try:
+            is_new = self._dismiss(offset, dead_letter_id, given)
+        except InvalidNoteError:
+            error = _(
+                "Write %(least)d to %(most)d characters for those who review this later.",
+                least=MIN_NOTE_LENGTH,
+                most=MAX_NOTE_LENGTH,
+            )
+            return self._page(offset, given[: 2 * MAX_NOTE_LENGTH], error), _UNPROCESSABLE
+        except DeadLetterNotFoundError:
+            abort(404)
+        if is_new:
+            flash(
+                _("Dismissed. It is no longer counted, and is in the list of dismissed dead letters."), "good"
+            )
+        else:
+            flash(_("It was already dismissed. Nothing was done."), "info")
+        return redirect(url_for(".show", offset=offset), _SEE_OTHER)
 
     def replay(self, offset: int) -> ResponseReturnValue:
         """Replay one dead letter. The form carries its id: a recreated topic can have another one at this offset."""
@@ -75,6 +104,24 @@ class DeadLetterViews:
         except RefusedError as error:
             flash(labels.explain_refusal(error), "bad")
         return redirect(url_for(".show", offset=offset), _SEE_OTHER)
+
+    def _dismiss(self, offset: int, dead_letter_id: UUID, reason: str) -> bool:
+        kafka = self.dependencies.settings.kafka
+        with self.dependencies.database.transaction() as connection:
+            found = get_dead_letter(connection, kafka, offset)
+            if found.id != dead_letter_id:
+                raise DeadLetterNotFoundError(dead_letter_id)
+            return dismiss_dead_letter(connection, kafka, found, reason, current_session().actor)
+
+    def _page(self, offset: int, reason: str = "", error: str | None = None) -> str:
+        found = self._get_or_404(offset)
+        return render_template(
+            "dead_letters/show.html",
+            dead_letter=found,
+            can_be_replayed=found.topic in replayable_topics(),
+            reason=reason,
+            error=error,
+        )
 
     def _replay(self, offset: int, dead_letter_id: UUID) -> bool:
         kafka = self.dependencies.settings.kafka
@@ -177,6 +224,7 @@ def create_dead_letters_blueprint(dependencies: Dependencies) -> Blueprint:
     add_route(blueprint, "/dead-letters", views.listing)
     add_route(blueprint, "/dead-letters/<int:offset>", views.show)
     add_route(blueprint, "/dead-letters/<int:offset>/replay", views.replay, _POST)
+    add_route(blueprint, "/dead-letters/<int:offset>/dismiss", views.dismiss, _POST)
     replays = ReplayViews(dependencies)
     add_route(blueprint, "/dead-letters/replay-all", replays.replay_form)
     add_route(blueprint, "/dead-letters/replays", replays.start_replay, _POST)

@@ -15,6 +15,7 @@ from services.monitor.inspection.snapshots import (
     BoundedCount,
     DatabaseSnapshot,
     DeliveryFigures,
+    DismissedRecord,
     PaymentFigures,
 )
 from shared.platform.database.pool import Database
@@ -74,6 +75,9 @@ from (select status, tries from webhook_deliveries where id >= %(hour)s order by
 group by status"""
 SET_ASIDE_SQL = f"""
 select count(*) from (select from webhook_deliveries where set_aside_at is not null limit {MAX_ROWS + 1}) as counted"""
+DISMISSED_SQL = f"""
+select topic_id, record_offset from dead_letter_dismissals where dismissed_at >= mizan_now() - interval '25 hours'
+order by dismissed_at desc limit {MAX_ROWS}"""
 PAUSED_SQL = f"select id from applications where webhooks_paused_at is not null limit {MAX_ROWS}"
 
 
@@ -97,6 +101,7 @@ def read_database(database: Database) -> DatabaseSnapshot:
             deliveries=_deliveries(connection, values, pending, paused, now),
             paused_applications=len(paused),
             failing_applications=count_failing_applications(connection, _applications_with_retries(pending)),
+            dismissed=[DismissedRecord(*row) for row in connection.execute(DISMISSED_SQL.encode())],
         )
 
 

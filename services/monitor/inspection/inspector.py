@@ -1,5 +1,6 @@
 """Polls Kafka, the database and the services, each in a thread of its own, and keeps the last results."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from services.monitor.inspection.database import read_database
@@ -54,7 +55,11 @@ class SystemInspector:
             poller.check()
 
     def state(self) -> SystemState:
-        return SystemState(self.kafka.result, self.database.result, self.services.result)
+        """Return the last results. Dead letters that were dismissed are not counted."""
+        kafka, database = self.kafka.result, self.database.result
+        if kafka.value is not None and database.value is not None:
+            kafka = replace(kafka, value=kafka.value.without_dismissed(database.value.dismissed))
+        return SystemState(kafka, database, self.services.result)
 
     def ages_s(self, now: datetime) -> dict[str, float]:
         """Return for each source how old its last snapshot is.

@@ -48,7 +48,7 @@ class KafkaReader:
 class DeadLetterCounter:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
-        self._known: dict[str, tuple[float, tuple[int, int], DeadLetterCounts]] = {}
+        self._known: dict[str, tuple[float, tuple[str, int, int], DeadLetterCounts]] = {}
 
     def count(self, snapshot: KafkaSnapshot) -> Mapping[str, DeadLetterCounts]:
         """Return the counts by topic. Asks Kafka only about topics whose counts may have changed.
@@ -61,18 +61,24 @@ class DeadLetterCounter:
                 self._known.pop(topic.name, None)
                 continue
             partition = existing[topic.name].partitions[0]
-            bounds = (partition.low, partition.high)
-            counted_at, known_bounds, _ = self._known.get(topic.name, (float("-inf"), (-1, -1), None))
+            bounds = (existing[topic.name].topic_id, partition.low, partition.high)
+            counted_at, known_bounds, _ = self._known.get(topic.name, (float("-inf"), None, None))
             if bounds != known_bounds or monotonic() - counted_at > _COUNT_EVERY_S:
                 counts = DeadLetterCounts(0, 0, 0)
                 if partition.records:
                     with open_topic_reader(self._settings, topic) as reader:
                         now = datetime.now(UTC)
-                        recent = [
+                        last_hour, last_day = (
                             reader.end_offset - max(reader.first_offset, reader.offset_at_time(now - period))
                             for period in (_HOUR, _DAY)
-                        ]
-                        counts = DeadLetterCounts(reader.end_offset - reader.first_offset, *recent)
+                        )
+                        counts = DeadLetterCounts(
+                            reader.end_offset - reader.first_offset,
+                            last_hour,
+                            last_day,
+                            existing[topic.name].topic_id,
+                            reader.end_offset,
+                        )
                 self._known[topic.name] = (monotonic(), bounds, counts)
         return {name: counts for name, (_, _, counts) in self._known.items()}
 

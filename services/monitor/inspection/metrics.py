@@ -85,7 +85,7 @@ _KAFKA: tuple[_Family, ...] = (
     ),
     _Family(
         "mizan_dead_letters_recent",
-        "Records added to a dead-letter topic within the last hour",
+        "Records added to a dead-letter topic within the last hour and not dismissed",
         ("topic",),
         lambda kafka: (((topic,), counts.last_hour) for topic, counts in kafka.dead_letters.items()),
     ),

@@ -1,7 +1,7 @@
 """What the last poll of each source found. Counts are bounded and say if there is more."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -85,6 +85,14 @@ class DeliveryFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class DismissedRecord:
+    """Where a dismissed dead letter is."""
+
+    topic_id: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseSnapshot:
     now: datetime
     """The time by the database's clock."""
@@ -99,6 +107,8 @@ class DatabaseSnapshot:
     """Applications whose webhooks an operator has paused."""
     failing_applications: int
     """Applications whose endpoints are failing; see failing_endpoints.py."""
+    dismissed: Sequence[DismissedRecord] = ()
+    """Dead letters that operators dismissed within the last day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,17 @@ class DeadLetterCounts:
     total: int
     last_hour: int
     last_day: int
+    topic_id: str = ""
+    end_offset: int = 0
+
+    def without(self, dismissed: Sequence[DismissedRecord]) -> "DeadLetterCounts":
+        """Return the recent counts without these records. Records of an earlier topic of this name are ignored."""
+        offsets = [one.offset for one in dismissed if one.topic_id == self.topic_id]
+        last_hour, last_day = (
+            count - sum(self.end_offset - count <= offset < self.end_offset for offset in offsets)
+            for count in (self.last_hour, self.last_day)
+        )
+        return replace(self, last_hour=last_hour, last_day=last_day)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +146,11 @@ class KafkaState:
     rates: Mapping[str, TopicRate]
     """By topic."""
     dead_letters: Mapping[str, DeadLetterCounts]
-    """By dead-letter topic."""
+    """By dead-letter topic; in the state of the system without those that were dismissed."""
+
+    def without_dismissed(self, dismissed: Sequence[DismissedRecord]) -> "KafkaState":
+        counts = {topic: counts.without(dismissed) for topic, counts in self.dead_letters.items()}
+        return replace(self, dead_letters=counts)
 
     def health_of(self, group: str) -> Health:
         return self.group_health[group].health

@@ -1,4 +1,4 @@
-"""Dead letters as operators see them: listed, looked up, and with their replays."""
+"""Dead letters as operators see them: listed, looked up, and with their replays and dismissals."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -36,6 +36,13 @@ class DeadLetterReplay:
 
 
 @dataclass(frozen=True, slots=True)
+class DeadLetterDismissal:
+    at: datetime
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLetterView:
     id: UUID
     offset: int
@@ -56,6 +63,7 @@ class DeadLetterView:
     is_whole: bool
     """False if the record was too large for a dead letter; then only its origin may still have it."""
     replayed: DeadLetterReplay | None
+    dismissed: DeadLetterDismissal | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +101,44 @@ class DeadLetterNotFoundError(RefusedError):
 _FIND_REPLAYS = """
 select dead_letter_id, replayed_at, actor, bulk_replay_id from dead_letter_replays
 where dead_letter_id = any(%s)"""
+_FIND_DISMISSALS = """
+select dead_letter_id, dismissed_at, actor, reason from dead_letter_dismissals where dead_letter_id = any(%s)"""
 
 
 def list_dead_letters(
-    connection: Connection[Any], settings: KafkaSettings, before: int | None, limit: int, origin: str | None
+    connection: Connection[Any],
+    settings: KafkaSettings,
+    before: int | None,
+    limit: int,
+    origin: str | None,
+    *,
+    is_dismissed: bool = False,
 ) -> DeadLetterPage:
-    """Return a page, newest first; with `origin` only of that topic. Such a page may be short though more follow.
+    """Return a page without the dismissed ones, or only of them, newest first; with `origin` only of that topic.
 
-    Raises KafkaUnavailableError.
+    A page may be short though more follow. Raises KafkaUnavailableError.
     """
     found: list[DeadLetterView] = []
     reached = -1
+    at_a_time = _PAGE_SIZE if origin or is_dismissed else limit
     with open_topic_reader(settings, DEAD_LETTERS) as reader:
-        for letter in _newest_first(reader, before, limit if origin is None else _PAGE_SIZE):
-            reached = letter.offset
-            if origin in (None, _unprefixed(settings, letter.message.topic)):
-                found.append(_view(settings, letter))  # the view, because the dead letter itself may be large
+        for letters in _newest_first(reader, before, at_a_time):
+            dismissed = find_dismissals(connection, [letter.id for letter in letters])
+            for letter in letters:
+                reached = letter.offset
+                is_wanted = origin in (None, _unprefixed(settings, letter.message.topic))
+                if is_wanted and (letter.id in dismissed) == is_dismissed:
+                    found.append(_view(settings, letter))  # the view: the dead letter itself may be large
+                if len(found) == limit:
+                    break
             if len(found) == limit:
                 break
         next_before = reached if reached > reader.first_offset else None
-    return DeadLetterPage(_with_replays(connection, found), next_before)
+    return DeadLetterPage(_with_actions(connection, found), next_before)
 
 
 def get_dead_letter(connection: Connection[Any], settings: KafkaSettings, offset: int) -> DeadLetterView:
-    return _with_replays(connection, [_view(settings, read_dead_letter(settings, offset))])[0]
+    return _with_actions(connection, [_view(settings, read_dead_letter(settings, offset))])[0]
 
 
 def find_dead_letter(connection: Connection[Any], settings: KafkaSettings, letter_id: UUID) -> DeadLetterView:
@@ -128,7 +150,7 @@ def find_dead_letter(connection: Connection[Any], settings: KafkaSettings, lette
             for record in records:
                 letter = parse_dead_letter(record)
                 if letter.id == letter_id:
-                    return _with_replays(connection, [_view(settings, letter)])[0]
+                    return _with_actions(connection, [_view(settings, letter)])[0]
     raise DeadLetterNotFoundError(letter_id)
 
 
@@ -143,6 +165,11 @@ def read_dead_letter(settings: KafkaSettings, offset: int) -> StoredDeadLetter:
 def find_replays(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, DeadLetterReplay]:
     rows = connection.execute(_FIND_REPLAYS, (list(ids),))
     return {letter_id: DeadLetterReplay(at, actor, run_id) for letter_id, at, actor, run_id in rows}
+
+
+def find_dismissals(connection: Connection[Any], ids: Sequence[UUID]) -> dict[UUID, DeadLetterDismissal]:
+    rows = connection.execute(_FIND_DISMISSALS, (list(ids),))
+    return {letter_id: DeadLetterDismissal(at, actor, reason) for letter_id, at, actor, reason in rows}
 
 
 def parse_dead_letter(record: Record) -> StoredDeadLetter:
@@ -167,17 +194,24 @@ def parse_dead_letter(record: Record) -> StoredDeadLetter:
     return StoredDeadLetter(_id(message), record.offset, message, is_readable=False)
 
 
-def _newest_first(reader: TopicReader, before: int | None, at_a_time: int) -> Iterator[StoredDeadLetter]:
-    """Yield dead letters until the first one, or until the time for one page is over."""
+def _newest_first(
+    reader: TopicReader, before: int | None, at_a_time: int
+) -> Iterator[list[StoredDeadLetter]]:
+    """Yield lists of dead letters until the first one, or until the time for one page is over."""
     deadline = monotonic() + _SEARCH_S
     while monotonic() < deadline and (records := reader.read_newest(before, at_a_time)):
         before = records[-1].offset
-        yield from map(parse_dead_letter, records)
+        yield [parse_dead_letter(record) for record in records]
 
 
-def _with_replays(connection: Connection[Any], letters: Sequence[DeadLetterView]) -> list[DeadLetterView]:
-    replays = find_replays(connection, [letter.id for letter in letters])
-    return [replace(letter, replayed=replays.get(letter.id)) for letter in letters]
+def _with_actions(connection: Connection[Any], letters: Sequence[DeadLetterView]) -> list[DeadLetterView]:
+    """Return the dead letters with what operators did with them."""
+    ids = [letter.id for letter in letters]
+    replays, dismissals = find_replays(connection, ids), find_dismissals(connection, ids)
+    return [
+        replace(letter, replayed=replays.get(letter.id), dismissed=dismissals.get(letter.id))
+        for letter in letters
+    ]
 
 
 def _view(settings: KafkaSettings, found: StoredDeadLetter) -> DeadLetterView:
@@ -197,6 +231,7 @@ def _view(settings: KafkaSettings, found: StoredDeadLetter) -> DeadLetterView:
         size=len(message.value or b"") if omitted_size is None else omitted_size,
         is_whole=omitted_size is None,
         replayed=None,
+        dismissed=None,
     )
 
 

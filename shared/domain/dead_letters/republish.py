@@ -19,6 +19,7 @@ from shared.domain.dead_letters.queries import (
     DeadLetterNotFoundError,
     DeadLetterView,
     StoredDeadLetter,
+    find_dismissals,
     find_replays,
     parse_dead_letter,
     read_dead_letter,
@@ -172,7 +173,10 @@ class ReplayableCount:
 def count_replayable(
     connection: Connection[Any], settings: KafkaSettings, origin: str | None
 ) -> ReplayableCount:
-    """Count dead letters not replayed yet, oldest first, up to MAX_RUN_SIZE; with `origin` only of that topic."""
+    """Count dead letters neither replayed nor dismissed, oldest first, up to MAX_RUN_SIZE.
+
+    With `origin` only those of that topic.
+    """
     deadline = monotonic() + _COUNT_LIMIT_S
     count, last = 0, -1
     with open_topic_reader(settings, DEAD_LETTERS) as reader:
@@ -190,10 +194,11 @@ def select_replayable(
     letters: Sequence[StoredDeadLetter],
     origin: str | None,
 ) -> list[StoredDeadLetter]:
-    """Return those that can be replayed and have not been."""
+    """Return those that can be replayed and have been neither replayed nor dismissed."""
     wanted = [letter for letter in letters if _is_replayable(settings, letter, origin)]
-    replayed = find_replays(connection, [letter.id for letter in wanted])
-    return [letter for letter in wanted if letter.id not in replayed]
+    ids = [letter.id for letter in wanted]
+    done = find_replays(connection, ids).keys() | find_dismissals(connection, ids).keys()
+    return [letter for letter in wanted if letter.id not in done]
 
 
 def _oldest_first(reader: TopicReader) -> Iterator[list[StoredDeadLetter]]:

@@ -154,6 +154,7 @@ class TopicOffsets:
             partitions=self.partitions,
             oldest_at=min((head.at for head in oldest if head is not None), default=None),
             exists=self.topic_id is not None,
+            topic_id=self.topic_id or "",
         )
 
     def group_snapshot(self, heads: Heads, membership: GroupMembership, now: datetime) -> GroupSnapshot:

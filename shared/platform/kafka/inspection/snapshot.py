@@ -24,6 +24,8 @@ class TopicSnapshot:
     oldest_at: datetime | None
     """When the oldest record that is still in it was produced; None when it is empty."""
     exists: bool
+    topic_id: str = ""
+    """Distinguishes it from an earlier topic of the same name; empty if it does not exist."""
 
     @property
     def records(self) -> int:
