@@ -2,8 +2,8 @@
 
 from alembic import op
 
-revision = "0022"
-down_revision = "0021"
+revision = "0021"
+down_revision = "0020"
 
 # Without a default and without an index: no row is rewritten, in no partition.
 _STATEMENTS = (

@@ -1,11 +1,11 @@
-"""Revision 0022 on a database with rows: earlier events have no wrong code, and it can be repeated."""
+"""Revision 0021 on a database with rows: earlier events have no wrong code, and it can be repeated."""
 
 import psycopg
 
 from shared.platform.settings import DatabaseSettings
 from tests.shared.platform.database.migrating import migrate_to, revision_before
 
-_REVISION = "0022"
+_REVISION = "0021"
 
 
 def test_earlier_events_have_no_wrong_code(empty_database: DatabaseSettings) -> None:

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision = "0021"
+revision = "0020"
 down_revision = "0019"
 
 _STATEMENTS = (
