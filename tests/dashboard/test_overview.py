@@ -16,7 +16,7 @@ from tests.dashboard.payment_rows import deliver_all, make_delivery, make_intent
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
 
-_FIGURE = re.compile(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>")
+_FIGURE = re.compile(r"<dt>([^<]*)</dt><dd>(?:<bdi[^>]*>)?([^<]*)(?:</bdi>)?</dd>")
 _FAILING = "Your endpoint is failing."
 
 
