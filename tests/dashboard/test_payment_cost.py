@@ -18,7 +18,8 @@ from services.dashboard.payments.search import (
     MAX_BY_PREFIX,
     MERCHANT_REFERENCE_PREFIX_SQL,
     REFERENCE_PREFIX_SQL,
-    scan_statement,
+    SCAN_SQL,
+    scan_values,
 )
 from services.dashboard.search_text import SearchText
 from shared.domain.intents.states import IntentStatus
@@ -142,7 +143,7 @@ def test_search_reads_a_bounded_number_of_payments(
             PaymentFilters(duplicates=True, search="1"),
         ):
             for before in (LAST_ID, first_uuid_at(datetime.now(UTC) - SPAN / 2)):
-                plan = explain(cursor, *scan_statement(mine, filters, request, before))
+                plan = explain(cursor, SCAN_SQL.encode(), scan_values(mine, filters, request, before))
                 check_nodes(plan, BATCH)
                 assert plan_buffers(plan) < 12 * BATCH, filters
 

@@ -227,7 +227,7 @@ def test_duplicate_payment_is_listed_until_it_is_handled(
     run: Mizan, database: Database, sending: ProviderRequest
 ) -> None:
     """Handling it again changes nothing."""
-    assert "have been handled" in run("attempt", "duplicates").stdout
+    assert "There are no unhandled duplicate payments" in run("attempt", "duplicates").stdout
     with database.transaction() as connection:
         for reference in ("T-1", "T-2"):
             settle_notification(
@@ -238,7 +238,7 @@ def test_duplicate_payment_is_listed_until_it_is_handled(
     words = ("attempt", "handled", row["attempt_id"], "--note")
     assert run(*words, "x").exit_code == 1
     assert run(*words, "paid back as R-7").stdout == "handled\n"
-    assert "handled before" in run(*words, "once more").stdout
+    assert "already handled" in run(*words, "once more").stdout
     assert json.loads(run("attempt", "duplicates", "--json").stdout)["duplicates"] == []
     ((actor, _, details),) = _logged(database, "duplicate_handled")
     assert (actor.startswith("cli operator "), details["note"]) == (True, "paid back as R-7")

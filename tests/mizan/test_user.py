@@ -75,7 +75,7 @@ def test_existing_account_gets_the_membership_and_keeps_its_password(run: Mizan,
     assert [member.merchant_name for member in members] == ["Tripoli Coffee", "Benghazi Books"]
     assert all(is_password(_hash(member), password) for member in members)
     shown = run("user", "create", "--email", "mona@example.ly", "--role", "viewer", "--merchant", "Third")
-    assert "its password stays as it is" in shown.stdout
+    assert "its password is unchanged" in shown.stdout
 
 
 def test_unverified_account_gets_a_new_password_with_the_membership(run: Mizan, database: Database) -> None:

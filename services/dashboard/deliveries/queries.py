@@ -160,6 +160,12 @@ cross join lateral (select * from webhook_deliveries
 where {condition} order by id desc limit {limit}"""
 
 
+def _with_payments_sql(deliveries_sql: str) -> str:
+    return f"""
+select d.*, i.merchant_reference, i.reference, i.amount, i.currency
+from ({deliveries_sql}) as d {_WITH_PAYMENT} order by d.id desc"""
+
+
 _LIMIT = PAGE_SIZE + 1  # one more than a page, to know whether there is another
 
 _COLUMNS = """id, intent_uuid, event, status, tries, next_due_at, last_status_code, last_failure, is_test,
@@ -168,11 +174,13 @@ IN_RANGE = "application_id = %(application)s and id >= %(from_id)s and id < %(un
 
 HAS_FACET = f"(%(facets)s::smallint[] is null or {FACET_SQL} = any(%(facets)s::smallint[]))"
 
-ALL_SQL = f"""
-select {_COLUMNS} from webhook_deliveries where {IN_RANGE} order by id desc limit {_LIMIT}"""
-FILTERED_SQL = newest_deliveries_sql(_COLUMNS, _LIMIT)
+_ALL_SQL = _with_payments_sql(
+    f"select {_COLUMNS} from webhook_deliveries where {IN_RANGE} order by id desc limit {_LIMIT}"
+)
+_FILTERED_SQL = _with_payments_sql(newest_deliveries_sql(_COLUMNS, _LIMIT))
 # Few rows have this id or intent. `offset 0` keeps the planner from using an index for the other conditions.
-SEARCHED_SQL = f"""
+_SEARCHED_SQL = _with_payments_sql(
+    f"""
 select {_COLUMNS}
 from (select * from webhook_deliveries where id = %(searched_id)s
       union all
@@ -180,8 +188,10 @@ from (select * from webhook_deliveries where id = %(searched_id)s
        where intent_uuid = %(searched_id)s and id <> %(searched_id)s offset 0)) as found
 where {IN_RANGE} and {HAS_FACET}
 order by id desc limit {_LIMIT}"""
-_CHOSEN_SQL = f"""
-select {_COLUMNS} from webhook_deliveries where id = any(%(ids)s) and {IN_RANGE} order by id desc"""
+)
+_CHOSEN_SQL = _with_payments_sql(
+    f"select {_COLUMNS} from webhook_deliveries where id = any(%(ids)s) and {IN_RANGE}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +241,10 @@ def page_statement(
     application_id: UUID, filters: DeliveryFilters, before: UUID | None
 ) -> tuple[str, dict[str, object]]:
     if filters.searched_id is not None:
-        deliveries_sql = SEARCHED_SQL
+        statement = _SEARCHED_SQL
     else:
-        deliveries_sql = ALL_SQL if filters.facets is None else FILTERED_SQL
-    return _with_payments(deliveries_sql), page_values(application_id, filters, before)
+        statement = _ALL_SQL if filters.facets is None else _FILTERED_SQL
+    return statement, page_values(application_id, filters, before)
 
 
 def page_values(application_id: UUID, filters: DeliveryFilters, before: UUID | None) -> dict[str, object]:
@@ -252,13 +262,7 @@ def select_deliveries(
     cursor: Cursor[Any], values: dict[str, object], ids: Sequence[UUID]
 ) -> list[DeliverySummary]:
     """Return those of the deliveries that belong to the application and the range, newest first."""
-    return _read_rows(cursor.execute(_with_payments(_CHOSEN_SQL).encode(), values | {"ids": list(ids)}))
-
-
-def _with_payments(deliveries_sql: str) -> str:
-    return f"""
-select d.*, i.merchant_reference, i.reference, i.amount, i.currency
-from ({deliveries_sql}) as d {_WITH_PAYMENT} order by d.id desc"""
+    return _read_rows(cursor.execute(_CHOSEN_SQL.encode(), values | {"ids": list(ids)}))
 
 
 def _read_rows(cursor: Cursor[Any]) -> list[DeliverySummary]:

@@ -29,6 +29,7 @@ from services.dashboard.payments.queries import (
     select_payments,
 )
 from services.dashboard.search_text import SearchText
+from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.database.stable_plans import in_index_order
 
@@ -68,8 +69,16 @@ cross join lateral (
 ) as i"""
 _CONTAINS = """(i.merchant_reference ~ %(pattern)s or i.reference ~ %(pattern)s or i.customer_external_id ~ %(pattern)s
   or i.description ~ %(pattern)s or i.amount = %(amount)s)"""
-_HAS_OLDER = """exists (select from payment_intents
-                where application_id = %(application)s and status = '{status}' and uuid < %(first)s)"""
+SCAN_SQL = f"""
+with looked_at as materialized ({_LOOKED_AT})
+select array(select i.uuid from looked_at as i
+             where (%(pattern)s::text is null or {_CONTAINS})
+               and (not %(declined)s or {LAST_IS_DECLINED}) and (not %(duplicates)s or {IS_DUPLICATE})
+             limit %(most)s),
+       (select uuid from looked_at offset {BATCH - 1})"""
+_HAS_OLDER_OF_STATUS = """(%(statuses)s::text[] @> array['{status}'] and exists (select from payment_intents
+    where application_id = %(application)s and status = '{status}' and uuid < %(first)s))"""
+HAS_OLDER_SQL = "select " + " or ".join(_HAS_OLDER_OF_STATUS.format(status=status) for status in IntentStatus)
 
 
 def search_payments(
@@ -82,16 +91,15 @@ def search_payments(
     """
 
     def read_batch(before: UUID) -> Batch:
-        statement, values = scan_statement(application_id, filters, request, before)
+        values = scan_values(application_id, filters, request, before)
         with in_index_order(database) as cursor:
-            ((found, last),) = cursor.execute(statement, values).fetchall()
+            ((found, last),) = cursor.execute(SCAN_SQL.encode(), values).fetchall()
         return found, last
 
     def has_older(first: UUID) -> bool:
-        conditions = " or ".join(_HAS_OLDER.format(status=status) for status in filters.statuses)
-        values = {"application": application_id, "first": first}
+        values = {"application": application_id, "statuses": filters.statuses, "first": first}
         with in_index_order(database) as cursor:
-            return bool(fetch_scalar(cursor, f"select {conditions}".encode(), values))
+            return bool(fetch_scalar(cursor, HAS_OLDER_SQL, values))
 
     if not filters.statuses:
         return SearchPage([], None, None)
@@ -124,25 +132,16 @@ def find_by_index(cursor: Cursor[Any], application_id: UUID, text: SearchText) -
     return list(dict.fromkeys(found))
 
 
-def scan_statement(
+def scan_values(
     application_id: UUID, filters: PaymentFilters, request: PageRequest, before: UUID
-) -> tuple[bytes, dict[str, object]]:
-    """Return a statement that looks at a batch of payments: the ones that match, and the last one of a full batch.
+) -> dict[str, object]:
+    """Return the values for SCAN_SQL. It returns the matches of a batch, and the last payment of a full batch.
 
     The order of a materialized `looked_at` is that of its rows: newest first.
     """
-    conditions = ["true"]
-    if filters.text is not None:
-        conditions.append(_CONTAINS)
-    if filters.declined:
-        conditions.append(LAST_IS_DECLINED)
-    if filters.duplicates:
-        conditions.append(IS_DUPLICATE)
-    statement = f"""
-with looked_at as materialized ({_LOOKED_AT})
-select array(select i.uuid from looked_at as i where {" and ".join(conditions)} limit {int(request.size) + 1}),
-       (select uuid from looked_at offset {BATCH - 1})"""
-    values = page_values(application_id, filters, before) | {"begin": start_of_day(request.since)}
-    if filters.text is not None:
-        values |= {"pattern": filters.text.pattern, "amount": filters.text.amount}
-    return statement.encode(), values
+    return page_values(application_id, filters, before) | {
+        "begin": start_of_day(request.since),
+        "pattern": None if filters.text is None else filters.text.pattern,
+        "amount": None if filters.text is None else filters.text.amount,
+        "most": request.size + 1,
+    }
