@@ -31,7 +31,8 @@ def test_dead_letters_are_listed_newest_first_page_by_page(
     while path:
         text = operator.open(path).text
         seen += [
-            int(part.partition('"')[0]) for part in text.split('data-label="Dead since"><a href="/dead-letters/')[1:]
+            int(part.partition('"')[0])
+            for part in text.split('data-label="Dead since"><a href="/dead-letters/')[1:]
         ]
         path = text.partition('rel="next" href="')[2].partition('"')[0]
     assert seen == list(reversed(range(60)))

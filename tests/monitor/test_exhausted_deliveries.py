@@ -45,7 +45,9 @@ def test_exhausted_deliveries_are_listed_once_and_newest_first(
     path = "/exhausted"
     while path:
         text = operator.open(path).text
-        seen += [part.partition('"')[0] for part in text.split('data-label="Last try"><a href="/exhausted/')[1:]]
+        seen += [
+            part.partition('"')[0] for part in text.split('data-label="Last try"><a href="/exhausted/')[1:]
+        ]
         path = text.partition('rel="next" href="')[2].partition('"')[0]
     assert seen == [str(one) for one in reversed(made)]
 
