@@ -1,5 +1,7 @@
 """Measures how a page is laid out: money, the rows of tables, and the icons of notices."""
 
+from typing import Any
+
 from playwright.sync_api import Page, ViewportSize
 
 PHONE = ViewportSize(width=360, height=740)
@@ -93,7 +95,7 @@ _FIND_NOTICE_PROBLEMS = """() => [...document.querySelectorAll(".notice")].flatM
 
 def money_problems(page: Page) -> list[str]:
     """Return where an amount wraps, is cut, or has no currency. Fails if the page shows none."""
-    found = page.evaluate(_FIND_MONEY)
+    found = _measure(page, _FIND_MONEY)
     assert found["seen"], f"{page.url} shows no money"
     problems: list[str] = found["problems"]
     return problems
@@ -101,11 +103,16 @@ def money_problems(page: Page) -> list[str]:
 
 def table_problems(page: Page) -> list[str]:
     """Return what of a table is off the screen, and cells whose label or role does not belong to their column."""
-    problems: list[str] = page.evaluate(_FIND_TABLE_PROBLEMS)
+    problems: list[str] = _measure(page, _FIND_TABLE_PROBLEMS)
     return problems
 
 
 def notice_problems(page: Page) -> list[str]:
     """Return the notices whose icon is not beside their first line, at its start."""
-    problems: list[str] = page.evaluate(_FIND_NOTICE_PROBLEMS)
+    problems: list[str] = _measure(page, _FIND_NOTICE_PROBLEMS)
     return problems
+
+
+def _measure(page: Page, script: str) -> Any:
+    page.wait_for_load_state()  # after a form, the text is there before the style
+    return page.evaluate(script)

@@ -12,10 +12,12 @@ _GIVEN = re.compile(r"\b[A-Z0-9]{10}\b|\S+@\S+|\b(pk|at)_\w+|\b[0-9a-f]{8}(-[0-9
 _NAMES_OF_THINGS = {
     "API",
     "CSV",
+    "Chrome",
     "DNS",
     "HMAC-SHA256",
     "HTTP",
     "IP",
+    "Linux",
     "Python",
     "TLS",
     "UUID",
