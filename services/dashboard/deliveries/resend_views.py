@@ -1,5 +1,6 @@
 """Pages to resend all failed deliveries of a period, or all that wait: the form, the start, progress and stop."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -70,50 +71,58 @@ class BulkResendPages:
         """Start a bulk resend. The hidden id makes it idempotent: a second click leads to the same bulk resend."""
         bulk_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
         errors: dict[str, str] = {}
-        try:
-            with self.dependencies.database.transaction() as connection:
-                period = _period(_today(connection), errors)
-                if period is None:
-                    return self._render_form(connection, application), _UNPROCESSABLE
-                begun, is_new = start_bulk_resend(
-                    connection, application.id, bulk_id, period.since, period.until
-                )
-                if is_new:
-                    _record_start(connection, application, period, begun)
-        except BulkResendInProgressError as error:
-            bulk_id = _say_in_progress(error)
-        except NothingFailedError:
-            flash(_("No delivery of this period has failed."), "info")
-            return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
-        except SendingRefusedError as error:
-            flash(resend_refusal_text(error.refusal, application.id), "bad")
-            return redirect(url_for(".choose_failed", application=application.id), _SEE_OTHER)
-        except BulkResendNotFoundError:
-            abort(404)
-        return redirect(url_for(".progress", application=application.id, resend=bulk_id), _SEE_OTHER)
+        with self.dependencies.database.transaction() as connection:
+            period = _period(_today(connection), errors)
+            if period is None:
+                return self._render_form(connection, application), _UNPROCESSABLE
+
+        def start(connection: Connection[Any]) -> None:
+            begun, is_new = start_bulk_resend(connection, application.id, bulk_id, period.since, period.until)
+            if is_new:
+                _record_start(connection, application, period, begun)
+
+        return self._start(application, bulk_id, start, otherwise=".choose_failed")
 
     def retry_waiting(self, application: Application) -> ResponseReturnValue:
         """Resend every delivery that waits for its next try, once. The hidden id makes it idempotent."""
         bulk_id = parse_uuid(request.form.get("resend", "")) or abort(_UNPROCESSABLE)
+
+        def start(connection: Connection[Any]) -> None:
+            begun, is_new = start_waiting_resend(connection, application.id, bulk_id)
+            if is_new:
+                details: AuditDetails = {"resend": str(begun.id), "count": _found(begun)}
+                record_action(
+                    connection,
+                    Action.WAITING_DELIVERIES_RESENT,
+                    application_id=application.id,
+                    details=details,
+                )
+
+        return self._start(application, bulk_id, start, otherwise=".listing")
+
+    def _start(
+        self,
+        application: Application,
+        bulk_id: UUID,
+        start: Callable[[Connection[Any]], None],
+        *,
+        otherwise: str,
+    ) -> ResponseReturnValue:
+        """Call `start` in a transaction and lead to the progress, or back to `otherwise` with the reason."""
         try:
             with self.dependencies.database.transaction() as connection:
-                begun, is_new = start_waiting_resend(connection, application.id, bulk_id)
-                if is_new:
-                    details: AuditDetails = {"resend": str(begun.id), "count": _found(begun)}
-                    record_action(
-                        connection,
-                        Action.WAITING_DELIVERIES_RESENT,
-                        application_id=application.id,
-                        details=details,
-                    )
+                start(connection)
         except BulkResendInProgressError as error:
             bulk_id = _say_in_progress(error)
+        except NothingFailedError:
+            flash(_("No delivery of this period has failed."), "info")
+            return redirect(url_for(otherwise, application=application.id), _SEE_OTHER)
         except NothingWaitingError:
             flash(_("No delivery waits for its next try."), "info")
-            return redirect(url_for(".listing", application=application.id), _SEE_OTHER)
+            return redirect(url_for(otherwise, application=application.id), _SEE_OTHER)
         except SendingRefusedError as error:
             flash(resend_refusal_text(error.refusal, application.id), "bad")
-            return redirect(url_for(".listing", application=application.id), _SEE_OTHER)
+            return redirect(url_for(otherwise, application=application.id), _SEE_OTHER)
         except BulkResendNotFoundError:
             abort(404)
         return redirect(url_for(".progress", application=application.id, resend=bulk_id), _SEE_OTHER)
