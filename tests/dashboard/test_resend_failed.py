@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from threading import Barrier, Thread
 from uuid import UUID, uuid4
 
 import pytest
@@ -113,18 +112,7 @@ def test_a_double_click_starts_one_bulk_resend(
     deliveries.make_many(2, "failed", 500)
     developer.open(address_of(pages))
     hidden = developer.hidden(resends_path(pages))
-    barrier, led_to = Barrier(4), []
-
-    def click() -> None:
-        barrier.wait()
-        answer = developer.session.post(f"{pages.url}{resends_path(pages)}", data=hidden, timeout=30)
-        led_to.append(answer.url)
-
-    threads = [Thread(target=click) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    led_to = [answer.url for answer in developer.post_four_times_at_once(resends_path(pages))]
     assert set(led_to) == {f"{pages.url}{address_of(pages, '/resends/' + hidden['resend'])}"}
     job = BulkResends(pages.database)
     while job.run_once() == 0:

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Barrier, Thread
+from threading import Barrier
 from uuid import UUID, uuid4
 
 import psycopg
@@ -48,19 +48,8 @@ def test_double_click_makes_one_resend(
     delivery = deliveries.make("failed", 500)
     address = address_of(pages, delivery)
     developer.open(address)
-    hidden = developer.hidden(f"{address}/resend")
-    barrier = Barrier(4)
-
-    def click() -> None:
-        barrier.wait()
-        answer = developer.session.post(f"{pages.url}{address}/resend", data=hidden, timeout=30)
+    for answer in developer.post_four_times_at_once(f"{address}/resend"):
         assert answer.status_code == 200
-
-    threads = [Thread(target=click) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
     assert deliveries.in_line() == [str(delivery)]
     assert pages.audit().count("delivery_resent") == 1
     developer.open(address)

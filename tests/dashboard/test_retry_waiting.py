@@ -1,7 +1,6 @@
 """The button of the delivery list that resends all deliveries that wait for their next try (§6.6)."""
 
 from datetime import timedelta
-from threading import Barrier, Thread
 from uuid import uuid4
 
 from services.scheduler.jobs.bulk_resends import BulkResends
@@ -53,18 +52,7 @@ def test_double_click_retries_once(
     deliveries.make_many(2, "pending", 500)
     developer.open(list_path(pages))
     hidden = developer.hidden(retry_path(pages))
-    barrier, led_to = Barrier(4), []
-
-    def click() -> None:
-        barrier.wait()
-        answer = developer.session.post(f"{pages.url}{retry_path(pages)}", data=hidden, timeout=30)
-        led_to.append(answer.url)
-
-    threads = [Thread(target=click) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    led_to = [answer.url for answer in developer.post_four_times_at_once(retry_path(pages))]
     assert set(led_to) == {f"{pages.url}{list_path(pages, '/resends/' + hidden['resend'])}"}
     assert pages.audit().count("waiting_deliveries_resent") == 1
     developer.open("/account")
