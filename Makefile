@@ -6,9 +6,11 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
-# Each worker has its own engines and browser, about 1.5 GB. 0 runs all tests in one process.
-PYTEST_WORKERS ?= $(if $(ARGS),0,2)
-PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
+# Each worker has its own engines and browser, about 1.5 GB. 0 runs all tests in one process. Three keep two cores busy:
+# the quick tests wait for Kafka and PostgreSQL a third of their time. The deep tests stop and measure processes.
+WORKERS := $(or $(PYTEST_WORKERS),$(if $(ARGS),0,3))
+DEEP_WORKERS := $(or $(PYTEST_WORKERS),$(if $(ARGS),0,2))
+PYTEST := $(BIN)/python -m pytest --dist worksteal
 DEEP := kills or stack or browser or plans or cluster or long
 
 help: ## show this list
@@ -19,16 +21,16 @@ run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKE
 
 test: $(if $(ARGS),setup-dev,style) ## lint, type-check and run the quick tests (ARGS=tests/api: only those, without lint)
 ifdef ARGS
-	$(PYTEST) -m "not ($(DEEP))" $(ARGS)
+	$(PYTEST) -n $(WORKERS) -m "not ($(DEEP))" $(ARGS)
 else
 	@# Without a cache, mypy takes half a minute of one core. The tests leave that much idle.
 	@{ $(BIN)/mypy >.venv/mypy.log 2>&1 || { cat .venv/mypy.log; false; }; } & types=$$!; \
-	$(PYTEST) -m "not ($(DEEP))"; tests=$$?; \
+	$(PYTEST) -n $(WORKERS) -m "not ($(DEEP))"; tests=$$?; \
 	wait $$types || { cat .venv/mypy.log; exit 1; }; exit $$tests
 endif
 
 test-deep: setup-dev ## run the other tests: kills, whole stacks, all pages in a browser, query plans, three brokers (ONLY=kills)
-	$(PYTEST) -m "$(or $(ONLY),$(DEEP))" $(ARGS)
+	$(PYTEST) -n $(DEEP_WORKERS) -m "$(or $(ONLY),$(DEEP))" $(ARGS)
 
 test-all: test ## run both
 	@$(MAKE) --no-print-directory test-deep

@@ -54,8 +54,11 @@ def make_app(settings: Settings, database: Database) -> Flask:
         wrap=lambda flask: FastPath(flask, BASE_PATH, intents, MAX_BODY_BYTES),
     )
     _add_routes(app, BASE_PATH, intents)
-    document = make_document(settings.public_urls, BASE_PATH)
-    app.register_blueprint(reference_blueprint(document, f"{BASE_PATH}/openapi.json"))
+    app.register_blueprint(
+        reference_blueprint(
+            lambda: make_document(settings.public_urls, BASE_PATH), f"{BASE_PATH}/openapi.json"
+        )
+    )
     register_error_responses(app)
     trust_proxies(app, settings.trusted_proxies)
     return app

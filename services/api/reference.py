@@ -1,14 +1,17 @@
 """Serves the reference for merchants' developers: the OpenAPI document, a page made from it, and the guide. Public."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from flask import Blueprint, Response, json, redirect, render_template, request, url_for
+from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from services.api.openapi.arabic import make_arabic_page, translate
 from services.api.openapi.document import Document
 from services.api.openapi.markdown import render_document, render_inline
-from services.api.openapi.page import make_page
+from services.api.openapi.page import ReferencePage, make_page
 from shared.platform.web.languages import LANGUAGES
 
 # The page needs its own stylesheet, script and icon only, so browsers should allow nothing else.
@@ -23,24 +26,34 @@ _CACHED = "public, max-age=300"
 _GUIDE = Path(__file__).parents[2] / "docs" / "merchants.md"
 
 
-def reference_blueprint(document: Document, document_path: str) -> Blueprint:
+def reference_blueprint(make_document: Callable[[], Document], document_path: str) -> Blueprint:
+    """Create the routes. Each page is made when it is first asked for: a worker that starts answers payments sooner."""
     routes = Blueprint("reference", __name__)
     routes.add_app_template_filter(render_inline, "inline")
-    encoded = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    english = make_page(document)
-    pages = {"en": english, "ar": make_arabic_page(english)}
-    guide_html = render_document(_GUIDE.read_text("utf-8"))
+    document = cache(make_document)
+
+    @cache
+    def encoded() -> bytes:
+        return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @cache
+    def contents(lang: str) -> ReferencePage:
+        return make_page(document()) if lang == "en" else make_arabic_page(contents("en"))
+
+    @cache
+    def guide_html() -> Markup:
+        return render_document(_GUIDE.read_text("utf-8"))
 
     @routes.get(document_path)
     def openapi_document() -> Response:
-        return _cached(Response(encoded, content_type="application/json"))
+        return _cached(Response(encoded(), content_type="application/json"))
 
     @routes.get("/docs")
     def page() -> Response:
         lang = _language()
         html = render_template(
             "reference.html",
-            page=pages[lang],
+            page=contents(lang),
             lang=lang,
             direction=LANGUAGES[lang],
             other_lang="en" if lang == "ar" else "ar",
@@ -52,7 +65,7 @@ def reference_blueprint(document: Document, document_path: str) -> Blueprint:
 
     @routes.get("/docs/guide")
     def guide() -> Response:
-        return _cached(Response(render_template("guide.html", guide=guide_html), mimetype="text/html"))
+        return _cached(Response(render_template("guide.html", guide=guide_html()), mimetype="text/html"))
 
     @routes.get("/")
     def front() -> BaseResponse:

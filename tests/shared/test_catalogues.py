@@ -1,6 +1,7 @@
 """The translations of each service are complete, current and compiled."""
 
 import re
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def _catalogue(service: str, lang: str) -> Catalog:
     return read_po(BytesIO((_path(service, lang) / "messages.po").read_bytes()), lang)
 
 
+@cache
 def _words(service: str) -> set[str | tuple[str, ...]]:
     keywords = {**DEFAULT_KEYWORDS, "lazy_gettext": None}
     found = extract_from_dir(PROJECT / service, METHODS, keywords=keywords)

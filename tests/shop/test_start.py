@@ -49,7 +49,8 @@ def test_requirements_are_the_packages_that_the_shop_imports() -> None:
         if (isinstance(node, ast.ImportFrom) and not node.level) or isinstance(node, ast.Import)
         for alias in node.names
     }
-    packages = {packages_distributions()[name][0].lower() for name in imported - sys.stdlib_module_names}
+    distributions = packages_distributions()
+    packages = {distributions[name][0].lower() for name in imported - sys.stdlib_module_names}
     required = re.findall(r"^[a-z-]+", (_SHOP / "requirements.txt").read_text(), re.MULTILINE)
     # Flask brings Werkzeug.
     assert {name.replace("_", "-") for name in packages} - {"werkzeug"} == set(required)
