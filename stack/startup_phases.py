@@ -23,7 +23,7 @@ from stack.processes import process_tree, send_signal, wait_until
 from stack.programs import DEMO_FILE, PROJECT, Program, broker_program, postgres_program, service_program
 from stack.services import Job, Service
 
-SERVICE_SECONDS = 60
+SERVICE_SECONDS = 120
 
 CONNECT_SECONDS = 5
 

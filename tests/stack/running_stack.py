@@ -125,7 +125,7 @@ def whole_stack(
         **environment,
     )
     try:
-        running.wait_ready(within=150)
+        running.wait_ready(within=300)
         yield running
     finally:
         running.end()

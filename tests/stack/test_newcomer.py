@@ -19,7 +19,7 @@ from tests.waiting import eventually
 from tests.webhooks.merchants import is_signed
 from tests.webhooks.receivers import Receiver
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(420)
 
 Start = Callable[[], RunningStack]
 
