@@ -1,4 +1,4 @@
-"""The compose files restrict ports, networks, file systems and secrets."""
+"""The compose files restrict ports, file systems and secrets."""
 
 import re
 from pathlib import Path
@@ -7,11 +7,9 @@ import pytest
 
 from tests.containers.compose_files import (
     DEVELOPMENT,
-    ENGINES,
     PRODUCTION,
     interpolate,
     our_services,
-    read_compose_file,
     services,
 )
 
@@ -29,29 +27,6 @@ def test_only_the_proxy_and_local_operator_ports_are_published() -> None:
         "0.0.0.0:80:80",
         "0.0.0.0:443:443",
     ]
-
-
-def test_engines_are_on_the_internal_network_only() -> None:
-    networks = read_compose_file()["networks"]
-    assert networks["inside"]["internal"] is True
-    assert networks["front"]["internal"] is True
-    assert all(services()[name]["networks"] == ["inside"] for name in ENGINES)
-    assert set(services()["proxy"]["networks"]) == {"front", "public"}
-    assert "front" not in services()["monitor"]["networks"]
-
-
-def test_only_services_that_call_others_have_outbound_access() -> None:
-    """They call merchants' endpoints, providers and the mail server. The shop acts as a merchant."""
-    with_outbound_access = {
-        name for name, service in services().items() if "outside" in service.get("networks", ())
-    }
-    assert {name.removesuffix("-2") for name in with_outbound_access} == {
-        "webhooks",
-        "checkout",
-        "checkout-verifier",
-        "dashboard",
-        "shop",
-    }
 
 
 @pytest.mark.parametrize("name", sorted(our_services().keys() | {"proxy", "public-proxy"}))
