@@ -78,6 +78,7 @@ class ConsumerFactory:
             WebhookClient(
                 allow_private=webhooks.allow_private,
                 ca_file=webhooks.ca_file,
+                proxy=webhooks.proxy,
                 limit_s=self._response_limit_s,
             ),
             webhooks,

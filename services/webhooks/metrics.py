@@ -14,6 +14,11 @@ RETRIED = Counter(
     "mizan_webhook_retried", "Deliveries scheduled for another try, by the step that failed", ["step"]
 )
 BLOCKED = Counter("mizan_webhook_blocked", "Tries not sent because the address is not public")
+NOT_THROUGH_PROXY = Counter(
+    "mizan_webhook_proxy_failures",
+    "Tries that did not get through the egress proxy, by its answer to CONNECT, or unreachable",
+    ["reason"],
+)
 SET_ASIDE = Counter("mizan_webhook_set_aside", "Deliveries set aside because their application is paused")
 MOVED_TO_SLOW = Counter("mizan_webhook_moved_to_slow", "Tries moved to the slow pipeline")
 IN_FLIGHT = Gauge("mizan_webhook_in_flight", "Requests in flight", ["pipeline"])

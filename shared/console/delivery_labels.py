@@ -28,6 +28,9 @@ FAILURES = {
     TryFailure.TIMEOUT: _("No answer in time"),
     TryFailure.BROKEN_ANSWER: _("Broken answer"),
     TryFailure.BLOCKED_ADDRESS: _("Address not allowed"),
+    TryFailure.PROXY_UNREACHABLE: _("Mizan's proxy gave no answer"),
+    TryFailure.PROXY_REFUSED: _("Mizan's proxy refused"),
+    TryFailure.PROXY_ERROR: _("Mizan's proxy could not connect"),
     NO_URL: _("No webhook URL"),
 }
 FAILURE_EXPLANATIONS = {
@@ -40,6 +43,16 @@ FAILURE_EXPLANATIONS = {
     TryFailure.TIMEOUT: _("No response headers arrived within 10 seconds."),
     TryFailure.BROKEN_ANSWER: _("What came back is not a complete HTTP response."),
     TryFailure.BLOCKED_ADDRESS: _("The host name leads to an address that is not public. Nothing was sent."),
+    TryFailure.PROXY_UNREACHABLE: _(
+        "Webhooks leave Mizan through a proxy of its own, which gave no answer. Your server received nothing."
+    ),
+    TryFailure.PROXY_REFUSED: _(
+        "Webhooks leave Mizan through a proxy of its own, which refused this one. Your server received nothing."
+    ),
+    TryFailure.PROXY_ERROR: _(
+        "Webhooks leave Mizan through a proxy of its own, which could not connect to this address. If it happens "
+        "again, check whether your server accepts connections."
+    ),
     NO_URL: _("The webhook URL was removed before this try came due. Nothing was sent."),
 }
 RUN_OUTCOMES = {

@@ -12,8 +12,9 @@ URL = "https://shop.example.ly/hooks"
 
 
 def newest(outcomes: str) -> list[TriedDelivery]:
-    """Return deliveries, newest first, one a minute: `+` delivered, `.` pending, `-` failed, `o` at an old URL."""
-    kinds = {"+": "succeeded", ".": "pending", "-": "failed", "o": "failed"}
+    """Return deliveries, newest first, one a minute: `+` delivered, `.` pending, `-` failed, `o` at an old URL,
+    `p` at our proxy."""
+    kinds = {"+": "succeeded", ".": "pending", "-": "failed", "o": "failed", "p": "pending"}
     return [
         TriedDelivery(
             id=uuid4(),
@@ -21,8 +22,8 @@ def newest(outcomes: str) -> list[TriedDelivery]:
             event="payment_intent.succeeded",
             status=kinds[outcome],
             url="https://old.example.ly" if outcome == "o" else URL,
-            status_code=200 if outcome == "+" else 500 + n,
-            failure=None,
+            status_code=None if outcome == "p" else 200 if outcome == "+" else 500 + n,
+            failure="proxy_refused" if outcome == "p" else None,
             is_test=False,
             tried_at=NOW - timedelta(minutes=n),
         )
@@ -51,6 +52,11 @@ def newest(outcomes: str) -> list[TriedDelivery]:
         ("--ooo", None, None),
         ("-o-o-", 3, True),
         ("-o-o-+", 3, False),
+        # Failures of our own proxy say nothing about the endpoint.
+        ("ppppp", None, None),
+        ("--ppp", None, None),
+        ("p-p-p-+", 3, False),
+        ("pp+--", None, None),
     ],
 )
 def test_three_failures_in_a_row_make_a_failing_endpoint(

@@ -136,9 +136,10 @@ def test_overview_counts_the_endpoints_that_the_list_of_applications_calls_faili
 ) -> None:
     """Also with few payments, and between two tries that are hours apart."""
     made = [
-        world.make_application(name)[1].id for name in ("Few", "Mixed", "Paused", "Moved", "Ended", "Two")
+        world.make_application(name)[1].id
+        for name in ("Few", "Mixed", "Paused", "Moved", "Ended", "Two", "Proxied")
     ]
-    few, mixed, paused, moved, ended, two = made
+    few, mixed, paused, moved, ended, two, proxied = made
     for application in made:
         deliveries = Deliveries(world.database, application)
         deliveries.make_many(
@@ -148,6 +149,11 @@ def test_overview_counts_the_endpoints_that_the_list_of_applications_calls_faili
     world.run("update applications set webhooks_paused_at = now() where id = %s", paused)
     world.run("update applications set webhook_url = 'https://new.example.ly' where id = %s", moved)
     world.run("update webhook_deliveries set updated_at = now() - interval '5 hours'")
+    # They failed at our own proxy, which says nothing about the endpoint.
+    world.run(
+        "update webhook_deliveries set last_status_code = null, last_failure = 'proxy_error' where application_id = %s",
+        proxied,
+    )
     assert read_database(world.database).failing_applications == 1
     with world.database.transaction() as connection:
         listed = list_applications(connection, "", None).applications

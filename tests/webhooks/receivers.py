@@ -16,6 +16,7 @@ from typing import Self
 
 from services.webhooks.http.client import TryResult, WebhookClient, WebhookRequest
 from services.webhooks.http.dns import ResolveHost, resolve_host
+from shared.platform.settings import ProxySettings
 
 _REASON = "Because"
 
@@ -286,10 +287,15 @@ def open_client(
     allow_private: bool = True,
     limit_s: float = 5.0,
     ca_file: Path | None = None,
+    proxy: ProxySettings | None = None,
     resolve_host: ResolveHost = resolve_host,
 ) -> Iterator[WebhookClient[object]]:
     made: WebhookClient[object] = WebhookClient(
-        allow_private=allow_private, limit_s=limit_s, ca_file=ca_file, resolve_host=resolve_host
+        allow_private=allow_private,
+        limit_s=limit_s,
+        ca_file=ca_file,
+        proxy=proxy,
+        resolve_host=resolve_host,
     )
     try:
         yield made

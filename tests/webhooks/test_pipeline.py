@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.webhooks.http.client import WebhookClient
+from services.webhooks.http.client import WebhookClient, WebhookRequest
 from services.webhooks.pipeline import application_queues
 from services.webhooks.pipeline.handler import DeliveryPipeline
 from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
@@ -18,8 +18,10 @@ from services.webhooks.pipeline.tries import TryInProgress, try_key
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Record, Task
-from shared.platform.settings import WebhookSettings
+from shared.platform.settings import ProxySettings, WebhookSettings
 from tests.waiting import eventually
+
+Queues = application_queues.ApplicationQueues[TryInProgress]
 
 
 class UnavailableLookup(DeliveryLookup):
@@ -52,12 +54,14 @@ class NoRecorder(Recorder):
 class SendingLookup(DeliveryLookup):
     """Every try may be sent."""
 
-    def __init__(self) -> None:
-        pass
+    def __init__(self, request: WebhookRequest | None = None) -> None:
+        self.to_send = request
 
     def prepare(
         self, tries: Sequence[TryInProgress]
     ) -> Callable[[], list[tuple[TryInProgress, NextAction | SecretError]]]:
+        for one in tries:
+            one.request = self.to_send
         return lambda: [(one, Send(DeliveryTarget("http://example.com", 1))) for one in tries]
 
 
@@ -138,6 +142,31 @@ def test_record_that_the_slow_pipeline_publishes_to_itself_is_not_taken_for_a_du
     assert not published.finished
     assert partition.requeued == [(published, None)]
     handler.close()
+
+
+def test_time_that_the_proxy_took_is_not_taken_for_the_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hanging proxy would make every endpoint one that hangs, which is only probed."""
+    durations: list[float | None] = []
+    release = application_queues.ApplicationQueues.release
+
+    def note_release(self: Queues, application: str, slot: int, duration_s: float | None) -> None:
+        durations.append(duration_s)
+        release(self, application, slot, duration_s)
+
+    monkeypatch.setattr(application_queues.ApplicationQueues, "release", note_release)
+    client = WebhookClient[TryInProgress](
+        allow_private=True,
+        proxy=ProxySettings("127.0.0.1", 1),
+        resolve_host=lambda _host, _port: ["93.184.216.34"],
+    )
+    lookup = SendingLookup(WebhookRequest("http://example.com", b"{}", "0" * 64))
+    handler = DeliveryPipeline(
+        "test", lookup, NoRecorder(), client, WebhookSettings(), has_slow_pipeline=True
+    )
+    handler.handle([read(AssignedPartition("t", 0), 1, due())])
+    eventually(lambda: not handler.poll(0.01))
+    handler.close()
+    assert durations == [None]
 
 
 def test_try_belongs_only_to_partitions_that_are_not_revoked() -> None:

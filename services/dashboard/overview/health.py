@@ -8,6 +8,8 @@ from itertools import takewhile
 from math import ceil
 from uuid import UUID
 
+from shared.domain.deliveries.try_results import PROXY_FAILURES
+
 MIN_FAILURES_IN_A_ROW = 3
 """Fewer failures are treated as temporary."""
 
@@ -49,9 +51,11 @@ class FailingEndpoint:
 def find_failing(newest: Sequence[TriedDelivery], url: str | None) -> FailingEndpoint | None:
     """Return the failure if the newest deliveries to `url` failed in a row, else None.
 
-    Deliveries to a previous URL do not count.
+    Deliveries to a previous URL do not count, nor those that last failed at our own proxy.
     """
-    to_current_url = [delivery for delivery in newest if delivery.url == url]
+    to_current_url = [
+        delivery for delivery in newest if delivery.url == url and delivery.failure not in PROXY_FAILURES
+    ]
     failed = list(takewhile(lambda delivery: not delivery.is_delivered, to_current_url))
     if len(failed) < MIN_FAILURES_IN_A_ROW:
         return None

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from time import monotonic, time
 from typing import Generic, TypeVar
 
@@ -16,9 +15,17 @@ import msgspec
 import pycurl
 
 from services.webhooks.http.curl_handle import CurlHandle, TrustedCertificates
-from services.webhooks.http.dns import Destination, DestinationResolver, ResolveHost, resolve_host
+from services.webhooks.http.dns import (
+    Destination,
+    DestinationResolver,
+    LookupWaiters,
+    ResolveHost,
+    resolve_host,
+)
+from services.webhooks.http.proxy import EgressProxy, select_targets
 from services.webhooks.http.sockets import SocketPoller
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT, TryFailure
+from shared.platform.settings import ProxySettings
 
 T = TypeVar("T")
 InFlightRequest = tuple[CurlHandle, T, float]
@@ -67,26 +74,28 @@ class WebhookClient(Generic[T]):
         *,
         allow_private: bool,
         ca_file: Path | None = None,
+        proxy: ProxySettings | None = None,
         limit_s: float = 10.0,
         resolve_host: ResolveHost = resolve_host,
     ) -> None:
         self._allow_private = allow_private
+        self._proxy = None if proxy is None else EgressProxy(proxy)
         self._limit_s = limit_s
         self._trusted = TrustedCertificates(ca_file)
         self._sockets = SocketPoller()
         self._resolver = DestinationResolver(
             allow_private=allow_private, resolve_host=resolve_host, on_lookup_end=self._sockets.interrupt
         )
-        self._multi = self._new_multi()
+        self._multi = self._sockets.open_multi(_MAX_CONNECTIONS)
         self._idle: list[CurlHandle] = []
         self._in_flight: dict[pycurl.Curl, InFlightRequest[T]] = {}
-        self._waiting: dict[Destination, list[InFlightRequest[T]]] = {}
-        """Requests that wait for the DNS look-up of their destination."""
+        self._waiting: LookupWaiters[InFlightRequest[T]] = LookupWaiters(lambda request: request[2])
+        """Requests that wait for the DNS look-up of their destination, or of the proxy."""
         self._ready: list[tuple[T, TryResult]] = []
 
     @property
     def in_flight(self) -> int:
-        return len(self._in_flight) + len(self._ready) + sum(map(len, self._waiting.values()))
+        return len(self._in_flight) + len(self._ready) + len(self._waiting)
 
     def start(self, tag: T, request: WebhookRequest, trace: str | None = None) -> None:
         """Start a request. `trace` is sent to the receiver as its traceparent header."""
@@ -96,21 +105,18 @@ class WebhookClient(Generic[T]):
             self._ready.append((tag, TryResult(time(), 0, None, TryFailure.BLOCKED_ADDRESS, b"")))
             return
         handle = self._idle.pop() if self._idle else self._new_handle()
-        handle.load(request.url, request.body, request.signature, trace)
+        handle.load(destination, request.url, request.body, request.signature, trace)
         in_flight = (handle, tag, began)
         if began < destination.valid_until:
-            self._dispatch(in_flight, destination, self._limit_s)
-        elif destination in self._waiting:
-            self._waiting[destination].append(in_flight)
+            self._find_proxy(in_flight, began)
         else:
-            self._waiting[destination] = [in_flight]
-            self._resolver.start_lookup(destination, request.application)
+            self._wait_for(destination, in_flight, request.application)
 
     def poll(self, wait_s: float) -> list[tuple[T, TryResult]]:
         """Drive the requests until some have ended, `wake` is called, or the time is over. Returns those that ended."""
         deadline = monotonic() + wait_s
         while True:
-            if self._waiting:
+            if self._waiting.destinations:
                 self._finish_lookups()
             try:
                 is_woken = self._drive(deadline)
@@ -131,13 +137,8 @@ class WebhookClient(Generic[T]):
         flying = [request for request in self._in_flight.values() if unwanted(request[1])]
         for handle, _, _ in flying:
             self._release(handle)
-        waiting = [
-            request for requests in self._waiting.values() for request in requests if unwanted(request[1])
-        ]
-        abandoned_handles = {handle for handle, _, _ in waiting}
-        for requests in self._waiting.values():
-            requests[:] = [request for request in requests if request[0] not in abandoned_handles]
-        for handle in abandoned_handles:
+        waiting = self._waiting.remove(lambda request: unwanted(request[1]))
+        for handle, _, _ in waiting:
             self._recycle(handle)
         ready, self._ready = self._ready, []
         abandoned = [tag for _, tag, _ in flying + waiting]
@@ -158,9 +159,26 @@ class WebhookClient(Generic[T]):
         self._sockets.close()
         self._trusted.close()
 
-    def _dispatch(self, request: InFlightRequest[T], destination: Destination, limit_s: float) -> None:
-        handle = request[0]
-        handle.prepare(destination, max(1, int(limit_s * 1000)))
+    def _wait_for(self, destination: Destination, request: InFlightRequest[T], application: str = "") -> None:
+        if self._waiting.add(destination, request):
+            self._resolver.start_lookup(destination, application)
+
+    def _find_proxy(self, request: InFlightRequest[T], now: float) -> None:
+        """Go on with a request whose destination has addresses: with a proxy choose one, and look up the proxy."""
+        if self._proxy is not None:
+            handle = request[0]
+            handle.tunnel.targets = select_targets(handle.destination, allow_private=self._allow_private)
+            if not handle.tunnel.targets:
+                self._give_up(request, TryFailure.BLOCKED_ADDRESS)
+                return
+            if now >= self._proxy.destination.valid_until:
+                self._wait_for(self._proxy.destination, request)
+                return
+        self._dispatch(request, now)
+
+    def _dispatch(self, request: InFlightRequest[T], now: float) -> None:
+        handle, _, began = request
+        handle.prepare(max(1, int((self._limit_s - (now - began)) * 1000)))
         try:
             self._multi.add_handle(handle.curl)
         except pycurl.error:
@@ -185,40 +203,48 @@ class WebhookClient(Generic[T]):
         curl_timeout_ms = self._multi.timeout()
         if curl_timeout_ms >= 0:
             pause = min(pause, curl_timeout_ms / 1000)
-        for requests in self._waiting.values():
-            if requests:
-                pause = min(pause, requests[0][2] + self._limit_s - now)
+        if self._waiting:
+            pause = min(pause, self._waiting.oldest() + self._limit_s - now)
         return max(0.0, pause)
 
     def _finish_lookups(self) -> None:
         now = monotonic()
         for destination in self._resolver.finish_lookups():
+            is_proxy = self._is_proxy(destination)
             for request in self._waiting.pop(destination):
-                if destination.resolve_entry:
-                    self._dispatch(request, destination, request[2] + self._limit_s - now)
+                if not destination.resolve_entry:
+                    self._give_up(request, TryFailure.PROXY_UNREACHABLE if is_proxy else TryFailure.DNS)
+                elif is_proxy:
+                    self._dispatch(request, now)
                 else:
-                    self._give_up(request, TryFailure.DNS)
-        for requests in self._waiting.values():
-            while requests and requests[0][2] + self._limit_s <= now:
-                self._give_up(requests.pop(0), TryFailure.TIMEOUT)
+                    self._find_proxy(request, now)
+        for late, request in self._waiting.pop_older_than(now - self._limit_s):
+            self._give_up(
+                request, TryFailure.PROXY_UNREACHABLE if self._is_proxy(late) else TryFailure.TIMEOUT
+            )
+
+    def _is_proxy(self, destination: Destination) -> bool:
+        return self._proxy is not None and destination is self._proxy.destination
 
     def _give_up(self, request: InFlightRequest[T], failure: TryFailure) -> None:
         handle, tag, began = request
         elapsed = monotonic() - began
+        if self._proxy is not None and failure is TryFailure.PROXY_UNREACHABLE:
+            self._proxy.note_failure(failure, 0, "its name could not be looked up")
         self._ready.append((tag, TryResult(time() - elapsed, int(elapsed * 1000), None, failure, b"")))
         self._recycle(handle)
 
     def _collect(self) -> list[tuple[T, TryResult]]:
-        results, self._ready = self._ready, []
         _, succeeded, failed = self._multi.info_read()
         for curl in succeeded:
-            results.append(self._finish(curl, 0))
-        for curl, error, _ in failed:
-            results.append(self._finish(curl, error))
+            self._finish(curl, 0, "")
+        for curl, error, message in failed:
+            self._finish(curl, error, message)
+        results, self._ready = self._ready, []
         return results
 
-    def _finish(self, curl: pycurl.Curl, error: int) -> tuple[T, TryResult]:
-        handle, tag, began = self._in_flight[curl]
+    def _finish(self, curl: pycurl.Curl, error: int, message: str) -> None:
+        request = handle, tag, began = self._in_flight[curl]
         elapsed = monotonic() - began
         status_code = handle.status_code()
         failure = handle.failure(error) if status_code is None else None
@@ -226,8 +252,24 @@ class WebhookClient(Generic[T]):
         if handle.new_destination is not None:
             handle.new_destination.is_known_to_curl = True
             handle.new_destination = None
+        if self._proxy is not None:
+            is_last = self._proxy.note_end(
+                handle.tunnel, handle.destination, failure, handle.connect_code(), message
+            )
+            if not is_last and elapsed < self._limit_s:
+                self._ask_for_next_address(request)
+                return
         self._release(handle)
-        return tag, TryResult(time() - elapsed, int(elapsed * 1000), status_code, failure, body)
+        self._ready.append(
+            (tag, TryResult(time() - elapsed, int(elapsed * 1000), status_code, failure, body))
+        )
+
+    def _ask_for_next_address(self, request: InFlightRequest[T]) -> None:
+        handle = request[0]
+        del self._in_flight[handle.curl], handle.tunnel.targets[0]
+        self._multi.remove_handle(handle.curl)
+        handle.reset()
+        self._dispatch(request, monotonic())
 
     def _release(self, handle: CurlHandle) -> None:
         del self._in_flight[handle.curl]
@@ -249,19 +291,12 @@ class WebhookClient(Generic[T]):
         with suppress(pycurl.error):
             self._multi.close()
         self._sockets.forget_all()
-        self._multi = self._new_multi()
+        self._multi = self._sockets.open_multi(_MAX_CONNECTIONS)
 
     def _new_handle(self) -> CurlHandle:
         return CurlHandle(
             allow_private=self._allow_private,
             trusted=self._trusted,
             on_socket_open=self._sockets.note_opened,
+            proxy=self._proxy,
         )
-
-    def _new_multi(self) -> pycurl.CurlMulti:
-        multi = pycurl.CurlMulti()
-        multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.watch)
-        descriptors, _ = getrlimit(RLIMIT_NOFILE)
-        limit = _MAX_CONNECTIONS if descriptors == RLIM_INFINITY else min(_MAX_CONNECTIONS, descriptors // 8)
-        multi.setopt(pycurl.M_MAXCONNECTS, limit)  # above it, curl closes idle connections
-        return multi

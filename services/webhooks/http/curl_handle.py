@@ -12,6 +12,7 @@ import certifi
 import pycurl
 
 from services.webhooks.http.dns import Destination
+from services.webhooks.http.proxy import EgressProxy, TunnelSetup
 from shared.domain.deliveries.signing import CONTENT_TYPE, SIGNATURE_HEADER, USER_AGENT
 from shared.domain.deliveries.try_results import RESPONSE_BODY_LIMIT, TryFailure
 from shared.platform.outbound_url import is_public_address
@@ -67,25 +68,38 @@ class CurlHandle:
     __slots__ = (
         "_allow_private",
         "_on_socket_open",
+        "_proxy",
         "body",
         "curl",
+        "destination",
         "headers",
         "is_address_blocked",
         "new_destination",
         "timeout_ms",
+        "tunnel",
         "url",
     )
 
     def __init__(
-        self, *, allow_private: bool, trusted: TrustedCertificates, on_socket_open: Callable[[int], None]
+        self,
+        *,
+        allow_private: bool,
+        trusted: TrustedCertificates,
+        on_socket_open: Callable[[int], None],
+        proxy: EgressProxy | None = None,
     ) -> None:
         self._allow_private = allow_private
+        self._proxy = proxy
         self._on_socket_open = on_socket_open
         self.body = b""
         self.headers: deque[bytes] = deque(maxlen=16)
         """The last header lines only, since all of them can be megabytes."""
         self.is_address_blocked = False
         """Whether an address was refused because it is not public."""
+        self.destination: Destination
+        """Of the URL; set by `load`."""
+        self.tunnel = TunnelSetup()
+        """For requests through a proxy."""
         self.new_destination: Destination | None = None
         """The destination whose addresses this request adds to curl's DNS cache."""
         self.timeout_ms = 0
@@ -94,7 +108,10 @@ class CurlHandle:
         for option, value in self._options(trusted).items():
             self.curl.setopt(option, value)
 
-    def load(self, url: str, body: bytes, signature: str, trace: str | None = None) -> None:
+    def load(
+        self, destination: Destination, url: str, body: bytes, signature: str, trace: str | None = None
+    ) -> None:
+        self.destination = destination
         setopt = self.curl.setopt
         if self.url != url:
             setopt(pycurl.URL, url)
@@ -103,7 +120,13 @@ class CurlHandle:
         headers = (_CONTENT_TYPE, _SIGNATURE + signature, "Expect:")
         setopt(pycurl.HTTPHEADER, headers if trace is None else (*headers, _TRACE + trace))
 
-    def prepare(self, destination: Destination, timeout_ms: int) -> None:
+    def prepare(self, timeout_ms: int) -> None:
+        """Set what is left: the time limit, and the addresses that curl connects to, or asks the proxy for."""
+        destination = self.destination
+        if self._proxy is not None:
+            # For any host and port of the URL. It also replaces the address of the last request.
+            self.curl.setopt(pycurl.CONNECT_TO, [f"::{self.tunnel.targets[0]}"])
+            destination = self._proxy.destination
         if self.timeout_ms != timeout_ms:
             self.curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
             self.timeout_ms = timeout_ms
@@ -123,6 +146,7 @@ class CurlHandle:
         self.body = b""
         self.headers.clear()
         self.is_address_blocked = False
+        self.tunnel.is_waiting = False
 
     def status_code(self) -> int | None:
         """Return the status code of the final response, or None if its headers are not complete."""
@@ -134,6 +158,10 @@ class CurlHandle:
 
         It is 0 if the receiver closed the connection within the headers.
         """
+        if self._proxy is not None:
+            failure = self.tunnel.failure(error, self.connect_code())
+            if failure is not None:
+                return failure
         if self.is_address_blocked and not self.curl.getinfo(pycurl.CONNECT_TIME_T):
             return TryFailure.BLOCKED_ADDRESS
         if self.curl.getinfo(pycurl.RESPONSE_CODE) == 101:  # switching protocols: no response will follow
@@ -141,6 +169,10 @@ class CurlHandle:
         if error == pycurl.E_COULDNT_CONNECT and self.curl.getinfo(pycurl.OS_ERRNO) == ECONNREFUSED:
             return TryFailure.REFUSED
         return _FAILURES.get(error, TryFailure.BROKEN_ANSWER)
+
+    def connect_code(self) -> int:
+        """Return the proxy's answer to the CONNECT of this request, or 0 without one."""
+        return int(self.curl.getinfo(pycurl.HTTP_CONNECTCODE))
 
     def _has_all_headers(self) -> bool:
         """Return whether the empty line that ends the headers was received. Trailers may follow it."""
@@ -157,6 +189,8 @@ class CurlHandle:
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> int:
         """Open the socket for exactly the address that is checked here, or refuse it; this is curl's callback."""
+        if self._proxy is not None:
+            self.tunnel.begin()
         if not self._may_connect(address.family, address.addr[0]):
             self.is_address_blocked = True
             return int(pycurl.SOCKET_BAD)
@@ -170,9 +204,24 @@ class CurlHandle:
     def _may_connect(self, family: int, host: str) -> bool:
         if family not in (socket.AF_INET, socket.AF_INET6):
             return False
+        if self._proxy is not None:
+            return self._proxy.is_at(host)
         return self._allow_private or is_public_address(ip_address(host))
 
+    def _take_header_beyond_proxy(self, line: bytes) -> None:
+        if not self.tunnel.take_header(line):
+            self.headers.append(line)
+
     def _options(self, trusted: TrustedCertificates) -> dict[int, object]:
+        options = self._common_options(trusted)
+        if self._proxy is not None:
+            options |= self._proxy.options(trusted.path)
+            options[pycurl.HEADERFUNCTION] = self._take_header_beyond_proxy
+            options[pycurl.XFERINFOFUNCTION] = self.tunnel.count_read
+            options[pycurl.NOPROGRESS] = 0
+        return options
+
+    def _common_options(self, trusted: TrustedCertificates) -> dict[int, object]:
         protocols = pycurl.PROTO_HTTPS | (pycurl.PROTO_HTTP if self._allow_private else 0)
         return {
             pycurl.POST: 1,

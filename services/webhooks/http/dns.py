@@ -5,18 +5,21 @@ respond would block the requests of all applications.
 """
 
 import socket
+from bisect import insort
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from math import inf
 from threading import Thread
 from time import monotonic
+from typing import Generic, TypeVar
 
 import pycurl
 
 from shared.platform.outbound_url import WebhookUrlError, check_webhook_url
 
+R = TypeVar("R")
 ResolveHost = Callable[[str, int], Sequence[str]]
 """Returns the addresses of a host and port; raises OSError if there are none."""
 
@@ -35,11 +38,19 @@ class Destination:
     port: int
     valid_until: float
     """When its addresses must be looked up again (monotonic clock)."""
+    addresses: Sequence[str] = ()
+    """What the last look-up found, or the host itself if it is an address."""
     resolve_entry: str = ""
     """The addresses in the form of CURLOPT_RESOLVE; empty if the last look-up found none."""
     looked_up_for: str = ""
     """The application that the look-up is counted for."""
     is_known_to_curl: bool = True
+    targets: Sequence[str] = ()
+    """Those of its addresses that an egress proxy may be asked for, as `address:port`, the best first."""
+    targets_from: Sequence[str] | None = None
+    """The addresses that `targets` was made from; None if it has to be made again."""
+    last_target: str = ""
+    """The target that was reached last."""
 
 
 class DestinationResolver:
@@ -95,6 +106,7 @@ class DestinationResolver:
         while self._ended:
             destination, addresses = self._ended.popleft()
             self._running[destination.looked_up_for] -= 1
+            destination.addresses = addresses
             destination.resolve_entry = ""
             if addresses:
                 destination.valid_until = monotonic() + _ADDRESSES_VALID_S
@@ -116,7 +128,9 @@ class DestinationResolver:
         port = int(parts.getpart(pycurl.UPART_PORT, pycurl.U_DEFAULT_PORT))
         destination = self._by_host.get((host, port))
         if destination is None:
-            destination = Destination(host, port, valid_until=inf if _is_address(host) else -inf)
+            destination = Destination(host, port, valid_until=-inf)
+            if is_address(host):
+                destination.addresses, destination.valid_until = (host,), inf
             self._by_host[host, port] = destination
         return destination
 
@@ -134,13 +148,56 @@ class DestinationResolver:
         self._on_lookup_end()
 
 
+class LookupWaiters(Generic[R]):
+    """Requests that wait for the look-up of a destination, oldest first."""
+
+    def __init__(self, began_at: Callable[[R], float]) -> None:
+        self._began_at = began_at
+        self.destinations: dict[Destination, list[R]] = {}
+        """Those that are looked up, also if nothing waits for them any more."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self.destinations.values()))
+
+    def add(self, destination: Destination, request: R) -> bool:
+        """Return whether it is the first one: the caller has to start the look-up."""
+        if destination in self.destinations:
+            insort(self.destinations[destination], request, key=self._began_at)
+            return False
+        self.destinations[destination] = [request]
+        return True
+
+    def pop(self, destination: Destination) -> list[R]:
+        """Return the requests of a destination whose look-up has ended."""
+        return self.destinations.pop(destination)
+
+    def pop_older_than(self, began_at: float) -> Iterator[tuple[Destination, R]]:
+        for destination, requests in self.destinations.items():
+            while requests and self._began_at(requests[0]) <= began_at:
+                yield destination, requests.pop(0)
+
+    def oldest(self) -> float:
+        """Return when the oldest request began; inf if none waits."""
+        return min(
+            (self._began_at(requests[0]) for requests in self.destinations.values() if requests), default=inf
+        )
+
+    def remove(self, unwanted: Callable[[R], bool]) -> list[R]:
+        removed = [
+            request for requests in self.destinations.values() for request in requests if unwanted(request)
+        ]
+        for requests in self.destinations.values():
+            requests[:] = [request for request in requests if not unwanted(request)]
+        return removed
+
+
 def resolve_host(host: str, port: int) -> list[str]:
     """Return the addresses of a host, from the system's resolver. Raises OSError if there are none."""
     found = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))[:_MAX_ADDRESSES]
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
     try:
         ip_address(host)
     except ValueError:

@@ -3,6 +3,7 @@
 import logging
 import os
 from contextlib import suppress
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit
 from select import EPOLLIN, EPOLLOUT, epoll
 from threading import Lock
 
@@ -31,6 +32,15 @@ class SocketPoller:
         self._is_woken = False
         self._is_closed = False
         self._close_lock = Lock()
+
+    def open_multi(self, max_connections: int) -> pycurl.CurlMulti:
+        """Return a new multi handle whose sockets are watched here. Above the limit it closes idle connections."""
+        multi = pycurl.CurlMulti()
+        multi.setopt(pycurl.M_SOCKETFUNCTION, self.watch)
+        descriptors, _ = getrlimit(RLIMIT_NOFILE)
+        limit = max_connections if descriptors == RLIM_INFINITY else min(max_connections, descriptors // 8)
+        multi.setopt(pycurl.M_MAXCONNECTS, limit)
+        return multi
 
     def wait(self, pause: float) -> list[int]:
         """Wait for at most `pause` seconds. Returns the sockets that are ready and that curl waits for."""

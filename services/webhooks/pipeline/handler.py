@@ -24,6 +24,7 @@ from services.webhooks.pipeline.tries import (
     start_try_span,
     try_key,
 )
+from shared.domain.deliveries.try_results import PROXY_FAILURES
 from shared.domain.messages import DeliveryDue, ResendRequested
 from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.settings import WebhookSettings
@@ -194,7 +195,9 @@ class DeliveryPipeline:
         self._client.start(one, one.request, one.span.trace if one.span is not None else one.trace)
 
     def _complete(self, one: TryInProgress, result: TryResult) -> None:
-        self._queues.release(one.application_id, one.slot, result.duration_ms / 1000)
+        # How long the proxy took says nothing about the endpoint.
+        duration_s = None if result.failure in PROXY_FAILURES else result.duration_ms / 1000
+        self._queues.release(one.application_id, one.slot, duration_s)
         one.slot = 0
         if one.span is not None:
             end_try_span(one, result)

@@ -29,6 +29,16 @@ class TryFailure(StrEnum):
     TIMEOUT = "timeout"
     BROKEN_ANSWER = "broken_answer"
     BLOCKED_ADDRESS = "blocked_address"
+    PROXY_UNREACHABLE = "proxy_unreachable"
+    """The egress proxy gave no complete answer: no connection to it, no TLS with it, not in time, or nonsense."""
+    PROXY_REFUSED = "proxy_refused"
+    """The egress proxy refused to connect: its password is wrong, or its rules forbid the address."""
+    PROXY_ERROR = "proxy_error"
+    """The egress proxy answered 5xx: it has a fault, or could not connect to the address."""
+
+
+PROXY_FAILURES = frozenset({TryFailure.PROXY_UNREACHABLE, TryFailure.PROXY_REFUSED, TryFailure.PROXY_ERROR})
+"""Failures on our side of the endpoint. They are retried like others, but do not make an endpoint a failing one."""
 
 
 class ResponseClass(StrEnum):

@@ -3,7 +3,7 @@
 No text repeats a value, which may be a secret.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -15,6 +15,7 @@ from shared.platform.production.unencrypted_connections import (
     find_unencrypted_database,
     find_unencrypted_kafka,
     find_unencrypted_mail,
+    find_unencrypted_proxy,
 )
 from shared.platform.settings import Environment, ParsedSettings, Problems, Settings
 
@@ -51,6 +52,7 @@ def find_setting_problems(settings: Settings) -> Problems:
         return {}
     urls = settings.public_urls
     mail = settings.dashboard.mail
+    proxy = settings.webhooks.proxy
     return {
         **find_development_settings(settings),
         **_non_empty(
@@ -59,6 +61,10 @@ def find_setting_problems(settings: Settings) -> Problems:
                 "DATABASE_URL": _database(settings.database.url, settings.plaintext_hosts),
                 "KAFKA_BOOTSTRAP_SERVERS": find_unencrypted_kafka(settings.kafka, settings.plaintext_hosts),
                 "SMTP_TLS": find_unencrypted_mail(mail, settings.plaintext_hosts),
+                "WEBHOOK_PROXY": [
+                    *find_unencrypted_proxy(proxy, settings.plaintext_hosts),
+                    *_password(proxy.password if proxy else None),
+                ],
                 "API_RATE_LIMIT": _rate_limit(settings.api.rate_limit),
                 "API_PUBLIC_URL": _public(urls.api, "merchants' servers"),
                 "CHECKOUT_PUBLIC_URL": _public(urls.checkout, "customers"),
@@ -72,7 +78,7 @@ def find_setting_problems(settings: Settings) -> Problems:
     }
 
 
-def _non_empty(problems: dict[str, Iterator[str]]) -> dict[str, list[str]]:
+def _non_empty(problems: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     listed = {name: list(texts) for name, texts in problems.items()}
     return {name: texts for name, texts in listed.items() if texts}
 

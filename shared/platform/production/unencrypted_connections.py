@@ -1,4 +1,4 @@
-"""Which connections of production would be unencrypted: PostgreSQL, Kafka and mail on other machines, without TLS.
+"""Which connections of production would be unencrypted: to PostgreSQL, Kafka, mail or a proxy on another machine.
 
 Connections within this machine need no encryption: Unix sockets, and loopback addresses. Any other host is remote, also
 one in a private network, unless the operator names it in PLAINTEXT_HOSTS. No text repeats a value.
@@ -9,7 +9,7 @@ from ipaddress import ip_address
 
 from psycopg.pq import Conninfo
 
-from shared.platform.settings import KafkaSettings, MailSettings
+from shared.platform.settings import KafkaSettings, MailSettings, ProxySettings
 
 _OR_ALLOW = "If you trust the network to that host, name it in PLAINTEXT_HOSTS."
 _ENCRYPTING_SSLMODES = {"require", "verify-ca", "verify-full"}
@@ -48,6 +48,14 @@ def find_unencrypted_mail(mail: MailSettings | None, plaintext_hosts: Collection
         return
     if _are_remote([mail.host], plaintext_hosts):
         yield f"Would send SMTP_PASSWORD to another machine without TLS: use starttls or implicit. {_OR_ALLOW}"
+
+
+def find_unencrypted_proxy(proxy: ProxySettings | None, plaintext_hosts: Collection[str]) -> Iterator[str]:
+    """Only with a password: what is sent through the proxy is encrypted up to the merchant."""
+    if proxy is None or proxy.tls or proxy.user is None:
+        return
+    if _are_remote([proxy.host], plaintext_hosts):
+        yield f"Would send its password to another machine without TLS: use an https:// proxy. {_OR_ALLOW}"
 
 
 def _libpq_defaults() -> dict[str, str]:

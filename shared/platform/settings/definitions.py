@@ -80,6 +80,19 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """A forward proxy that is asked to CONNECT."""
+
+    host: str
+    """A name or an address; an IPv6 address without brackets."""
+    port: int
+    tls: bool = False
+    """Whether the connection to the proxy itself is encrypted."""
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class WebhookSettings:
     retry_delays: tuple[float, ...] = (10, 60, 300, 1800, 3600, 10_800, 21_600, 43_200)
     """Seconds after each failed try but the last (§6.6)."""
@@ -87,6 +100,8 @@ class WebhookSettings:
     """Development only: webhooks may go to private addresses and without TLS."""
     ca_file: Path | None = None
     """Certificates of authorities to trust in addition to the public ones."""
+    proxy: ProxySettings | None = None
+    """The egress proxy that all webhooks go through. None: they go straight to the merchants."""
     in_flight: int = 1000
     """Concurrent requests in each delivery pipeline of a process."""
     in_flight_per_application: int = 100

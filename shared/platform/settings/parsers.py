@@ -31,6 +31,7 @@ from shared.platform.settings.definitions import (
     TracingSettings,
     WebhookSettings,
 )
+from shared.platform.settings.proxy_url import parse_proxy
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -140,6 +141,7 @@ def parse_webhooks(env: environs.FileAwareEnv) -> WebhookSettings:
         retry_delays=tuple(delays or ()),
         allow_private=env.bool("WEBHOOK_ALLOW_PRIVATE", default.allow_private),
         ca_file=env.path("WEBHOOK_CA_FILE", default.ca_file, validate=_validate_file),
+        proxy=parse_proxy(env, "WEBHOOK_PROXY"),
         in_flight=env.int("WEBHOOK_IN_FLIGHT", default.in_flight, validate=validate.Range(1, 2000)),
         in_flight_per_application=env.int(
             "WEBHOOK_IN_FLIGHT_PER_APPLICATION",

@@ -7,6 +7,7 @@ import pytest
 from shared.platform.settings import (
     Environment,
     MailSettings,
+    ProxySettings,
     RetentionSettings,
     SettingsError,
     read_settings,
@@ -201,3 +202,65 @@ class TestMonitor:
             "api": "http://api:8001",
             "checkout-verifier": "http://10.0.0.7:8009",
         }
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://10.0.0.7:3128", ProxySettings("10.0.0.7", 3128)),
+        ("http://egress:3128/", ProxySettings("egress", 3128)),
+        ("https://egress.example.ly:443", ProxySettings("egress.example.ly", 443, True)),
+        ("http://[2001:db8::1]:3128", ProxySettings("2001:db8::1", 3128)),
+        (
+            "http://mizan:p%40ss%3Aw%2Frd@egress:3128",
+            ProxySettings("egress", 3128, False, "mizan", "p@ss:w/rd"),
+        ),
+        ("http://mizan@egress:3128", ProxySettings("egress", 3128, False, "mizan", "")),
+        ("", None),
+    ],
+)
+def test_address_of_the_webhook_proxy_is_parsed(
+    monkeypatch: pytest.MonkeyPatch, url: str, expected: ProxySettings | None
+) -> None:
+    monkeypatch.setenv("WEBHOOK_PROXY", url)
+    assert read_settings().webhooks.proxy == expected
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "egress:3128",
+        "socks5://mizan:hush@egress:1080",
+        "http://mizan:hush@egress",
+        "http://mizan:hush@egress:0",
+        "http://mizan:hush@egress:99999",
+        "http://mizan:hush@egress:port",
+        "http://mizan:hush@:3128",
+        "http://mizan:hush@egress:3128/path",
+        "http://mizan:hush@egress:3128?x=1",
+        "http://mizan:hu#sh@egress:3128",
+        "http://mizan:hu/sh@egress:3128",
+        "http://mizan:hush%0d%0aX: y@egress:3128",
+        "http://mi%3Azan:hush@egress:3128",
+        "http://:hush@egress:3128",
+        "http://mizan:hush@[::1:3128",
+        "http://mizan:hush@[egress]:3128",
+        "http://mizan:hush@e gress:3128",
+        "http://mizan:hush@a@b,c:3128",
+    ],
+)
+def test_address_of_a_proxy_that_cannot_be_used_is_refused_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("WEBHOOK_PROXY", url)
+    with pytest.raises(SettingsError) as caught:
+        read_settings()
+    assert set(caught.value.problems) == {"WEBHOOK_PROXY"}
+    assert "hush" not in str(caught.value)
+
+
+def test_password_of_the_webhook_proxy_is_not_in_the_printed_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("WEBHOOK_PROXY", "http://mizan:very-secret@egress:3128")
+    assert "very-secret" not in repr(read_settings())

@@ -106,6 +106,28 @@ def test_mail_password_is_sent_to_another_machine_only_with_tls(
     assert problems() == ({"SMTP_TLS"} if is_refused else set())
 
 
+@pytest.mark.parametrize(
+    ("proxy", "is_refused"),
+    [
+        (f"http://mizan:{PASSWORD}@egress.example.ly:3128", True),
+        (f"http://mizan:{PASSWORD}@10.0.0.7:3128", True),
+        (f"https://mizan:{PASSWORD}@egress.example.ly:3128", False),
+        # No password is sent, and the webhooks are encrypted up to the merchant.
+        ("http://egress.example.ly:3128", False),
+        (f"http://mizan:{PASSWORD}@127.0.0.1:3128", False),
+        (f"http://mizan:{PASSWORD}@[::1]:3128", False),
+        (f"http://mizan:{PASSWORD}@egress:3128", False),  # named in PLAINTEXT_HOSTS
+        ("https://mizan:changeme@egress.example.ly:3128", True),  # easy to guess
+    ],
+)
+def test_password_of_the_webhook_proxy_is_sent_to_another_machine_only_with_tls(
+    good: pytest.MonkeyPatch, proxy: str, is_refused: bool
+) -> None:
+    good.setenv("PLAINTEXT_HOSTS", "egress")
+    good.setenv("WEBHOOK_PROXY", proxy)
+    assert problems() == ({"WEBHOOK_PROXY"} if is_refused else set())
+
+
 def test_hosts_that_the_operator_names_need_no_tls(good: pytest.MonkeyPatch) -> None:
     """These and no others: all hosts of a list must be named."""
     good.setenv("DATABASE_URL", url("Postgres,10.0.0.7:5433"))
