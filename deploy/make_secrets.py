@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Creates the secrets of an installation as files in a directory. Existing files stay.
+"""Creates the secrets of an installation as files in a directory, and its keys, one file for each purpose.
 
-A secret in the environment (MIZAN_SECRET_KEYS, SANDBOX_SECRET, DATABASE_PASSWORD) is used instead of a new one.
+Existing files stay. A secret in the environment (MIZAN_PROVIDER_KEYS, SANDBOX_SECRET, DATABASE_PASSWORD, …) is used
+instead of a new one. The keys of an installation that had one key for all purposes (MIZAN_SECRET_KEYS, or the file
+secret_keys) get it as their last key, which decrypts what it has encrypted.
 """
 
 import base64
@@ -14,18 +16,31 @@ from urllib.parse import quote
 
 # Containers use other accounts, and each file may be mounted alone. The directory keeps everybody else out.
 MODE = 0o444
+# File → the variable that it can be given by.
+KEYS = {
+    "webhook_secret_keys": "MIZAN_WEBHOOK_SECRET_KEYS",
+    "provider_keys": "MIZAN_PROVIDER_KEYS",
+    "customer_keys": "MIZAN_CUSTOMER_KEYS",
+    "checkout_session_keys": "MIZAN_CHECKOUT_SESSION_KEYS",
+    "dashboard_session_keys": "MIZAN_DASHBOARD_SESSION_KEYS",
+    "monitor_session_keys": "MIZAN_MONITOR_SESSION_KEYS",
+}
 
 
 def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit(f"usage: {sys.argv[0]} DIRECTORY")
+    if len(sys.argv) not in (2, 3):
+        sys.exit(f"usage: {sys.argv[0]} DIRECTORY [DIRECTORY_OF_KEYS]")
     directory = Path(sys.argv[1])
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_volume(directory) and directory.stat().st_mode & 0o077:
         sys.exit(
             f"{directory} is readable by others on this machine. Make it private first: chmod 700 {directory}"
         )
-    _ensure(directory / "secret_keys", "MIZAN_SECRET_KEYS", _new_key)
+    old = _given("MIZAN_SECRET_KEYS") or _read(directory / "secret_keys")
+    for name, variable in KEYS.items():
+        path = Path(sys.argv[-1]) / name
+        # In containers each purpose has a volume of its own, which is mounted here.
+        _ensure(path / "keys" if path.is_dir() else path, variable, lambda: _new_keys(old))
     _ensure(directory / "sandbox_secret", "SANDBOX_SECRET", _new_password)
     _ensure(directory / "grafana_password", "GRAFANA_PASSWORD", _new_password)
     password = _ensure(directory / "database_password", "DATABASE_PASSWORD", _new_password)
@@ -41,11 +56,15 @@ def _is_volume(directory: Path) -> bool:
 
 
 def _ensure(path: Path, name: str, new: Callable[[], str]) -> str:
-    known = path.read_text().strip() if path.exists() else ""
+    known = _read(path)
     secret = _given(name) or known or new()
     if secret != known:
         _write(path, secret)
     return secret
+
+
+def _read(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
 
 
 def _given(name: str) -> str:
@@ -62,8 +81,9 @@ def _write(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def _new_key() -> str:
-    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+def _new_keys(old: str) -> str:
+    new = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+    return f"{new},{old}" if old else new
 
 
 def _new_password() -> str:

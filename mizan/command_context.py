@@ -4,7 +4,7 @@ import os
 import platform
 import pwd
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,14 @@ from shared.platform.database.schema import SchemaOutdatedError, UnsupportedRevi
 from shared.platform.encryption import NoSecretKeysError
 from shared.platform.errors import RefusedError
 from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.keys import COMMAND_LINE, PROCESS_PURPOSES
 from shared.platform.outbound_url import WebhookUrlError
 from shared.platform.process import EX_CONFIG
-from shared.platform.production.settings_rules import find_development_settings, find_start_problems
+from shared.platform.production.settings_rules import find_command_problems, find_start_problems
 from shared.platform.redaction import redact_text
 from shared.platform.sanitize import sanitize_text
 from shared.platform.settings import (
+    KeyPurpose,
     Settings,
     SettingsError,
     find_stack_file,
@@ -85,14 +87,17 @@ class StartRefused(click.ClickException):
 
 
 @contextmanager
-def command_settings() -> Iterator[Settings]:
+def command_settings(
+    purposes: Collection[KeyPurpose] = PROCESS_PURPOSES[COMMAND_LINE],
+) -> Iterator[Settings]:
     """Yield the settings. Errors of the settings, the database and Kafka end the command with one line and exit code 1.
 
-    In production only development settings are refused: operators need the command line to repair everything else.
+    In production only development settings and keys of other purposes than `purposes` are refused: operators need the
+    command line to repair everything else.
     """
     with _report_errors():
         reading = read_operator_environment()
-        problems = {**find_development_settings(reading.settings), **reading.problems}
+        problems = {**find_command_problems(reading.settings, purposes), **reading.problems}
         if problems:
             raise SettingsError(problems)
         yield reading.settings
@@ -100,10 +105,13 @@ def command_settings() -> Iterator[Settings]:
 
 @contextmanager
 def startup_settings() -> Iterator[Settings]:
-    """Yield settings for commands that run before the services. Raises StartRefused if no service would start."""
+    """Yield settings for commands that run before the services. Raises StartRefused if no service would start.
+
+    These commands need no keys.
+    """
     with _report_errors():
         reading = read_operator_environment()
-        problems = find_start_problems(reading)
+        problems = find_start_problems(reading, COMMAND_LINE, needs_keys=False)
         if problems:
             raise StartRefused(redact_text(f"{SettingsError(problems)}{_stack_hint()}"))
         yield reading.settings

@@ -43,11 +43,12 @@ from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
+from shared.platform.keys import open_keys
 from shared.platform.outbound_url import WebhookUrl
 from shared.platform.private_files import write_private_file
 from shared.platform.production import demo_data
 from shared.platform.production.demo_data import DEMO_MERCHANT, DEMO_NAMES
-from shared.platform.settings import Environment
+from shared.platform.settings import Environment, KeyPurpose
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.tokens import token_prefix
 from shared.platform.uuids import parse_uuid
@@ -77,7 +78,7 @@ def demo_command(path: Path, webhook_url: str | None) -> None:
         if settings.environment is Environment.PRODUCTION:
             raise NoDemoInProductionError
         url = parse_webhook_url(webhook_url, settings)
-        box = SecretBox(settings.secret_keys)
+        box = open_keys(settings).open_box(KeyPurpose.WEBHOOK_SECRETS)
         with open_transaction(settings) as connection:
             # Locks the merchant: a second call waits, so only one reads and writes the file.
             merchant = find_or_create_merchant(connection, demo_data.MERCHANT)

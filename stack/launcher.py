@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from stack.errors import StackError
+from stack.keys import OLD_FILE, command_keys
 from stack.options import Options
 from stack.orphans import stop_orphans
 from stack.output import Console, banner
@@ -32,9 +33,16 @@ MakeDemo = Callable[[Path, Mapping[str, str]], Demo]
 # Settings of the services that the command `mizan` reads from stack.json.
 _SETTINGS_FOR_COMMANDS = {
     "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
+    "MIZAN_WEBHOOK_SECRET_KEYS_FILE": "webhook_secret_keys_file",
+    "MIZAN_PROVIDER_KEYS_FILE": "provider_keys_file",
+    "MIZAN_CUSTOMER_KEYS_FILE": "customer_keys_file",
     "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
     "SANDBOX_SECRET_FILE": "sandbox_secret_file",
 }
+_OLD_KEY_NOTE = (
+    f"{OLD_FILE}, the one key of earlier versions, is still read. To drop it: bin/mizan keys reseal, remove the file, "
+    "start again"
+)
 
 
 def run(
@@ -97,6 +105,8 @@ class Launcher:
 
     def _start_and_follow(self) -> None:
         database, kafka = prepare_database(self._options), prepare_kafka(self._options)
+        if (self._options.directory / OLD_FILE).exists():
+            self._console.info(_OLD_KEY_NOTE)
         for note in (*database.notes, *kafka.notes):
             self._console.info(note)
         engine_phases = [engine.phase for engine in (database, kafka) if engine.phase]
@@ -108,10 +118,11 @@ class Launcher:
         for job in self._jobs:
             run_job(job, environment, self._logs / f"{job.name}.log")
             self._console.info(f"{job.name} done")
-        demo = self._make_demo(self._options.directory, environment)
+        for_commands = {**environment, **command_keys(self._options)}
+        demo = self._make_demo(self._options.directory, for_commands)
         self._start(services, supervisor)
         phases = [*engine_phases, services]
-        self._follow(supervisor, phases, self._addresses(database, kafka), environment, demo)
+        self._follow(supervisor, phases, self._addresses(database, kafka), for_commands, demo)
 
     def _supervise(self, phases: Sequence[StartupPhase], environment: Mapping[str, str]) -> Supervisor:
         programs = [program for phase in phases for program in phase.programs]

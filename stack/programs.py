@@ -7,11 +7,11 @@ from pathlib import Path
 
 from shared.platform.private_files import write_private_file
 from stack.broker import Broker
+from stack.keys import service_keys, without_keys
 from stack.options import Options
 from stack.orphans import STACK_DIR_VARIABLE
 from stack.postgres import Postgres
 from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, SHOP, Service
-from stack.state_directory import ensure_secret_keys
 
 DEVELOPMENT_LIMITS = {
     # All users of a sandbox share its few phone numbers, and all clients the address of this machine.
@@ -73,10 +73,15 @@ def broker_program(broker: Broker) -> Program:
     return Program(broker.name, "kafka", tuple(broker.command()), stop_seconds=stop_seconds)
 
 
-def service_program(service: Service, port_base: int, directory: Path) -> Program:
-    environment = {"HTTP_HOST": "127.0.0.1", "HTTP_PORT": str(port_base + service.port_offset)}
+def service_program(service: Service, options: Options) -> Program:
+    """Return the program of a service, with an environment of its own: its port, and the keys that only it needs."""
+    environment = {
+        "HTTP_HOST": "127.0.0.1",
+        "HTTP_PORT": str(options.port_base + service.port_offset),
+        **service_keys(service, options),
+    }
     if service.has_workers:
-        metrics = directory / "metrics" / service.name
+        metrics = options.directory / "metrics" / service.name
         metrics.mkdir(parents=True, exist_ok=True)
         environment["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     # Longer than the web server lets its workers finish their requests.
@@ -84,18 +89,19 @@ def service_program(service: Service, port_base: int, directory: Path) -> Progra
 
 
 def common_environment(options: Options, database_url: str, kafka_bootstrap_servers: str) -> dict[str, str]:
-    """Return the environment of every program: what we inherited, the engines, and the mark of this stack."""
+    """Return the environment of every program: what we inherited, the engines, and the mark of this stack. No keys."""
+    inherited = {
+        name: value for name, value in options.inherited.items() if name != "PROMETHEUS_MULTIPROC_DIR"
+    }
     environment = {
         "MIZAN_ENV": "development",
         **_development_defaults(options),
-        **{name: value for name, value in options.inherited.items() if name != "PROMETHEUS_MULTIPROC_DIR"},
+        **without_keys(inherited),
         "DATABASE_URL": database_url,
         "KAFKA_BOOTSTRAP_SERVERS": kafka_bootstrap_servers,
         "PYTHONUNBUFFERED": "1",
         STACK_DIR_VARIABLE: str(options.directory),
     }
-    if not {"MIZAN_SECRET_KEYS", "MIZAN_SECRET_KEYS_FILE"} & environment.keys():
-        environment["MIZAN_SECRET_KEYS_FILE"] = str(ensure_secret_keys(options.directory))
     if options.kafka_bootstrap_servers is None:
         environment["KAFKA_REPLICATION_FACTOR"] = str(options.brokers)
     return environment

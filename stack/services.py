@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from shared.platform.keys import PROCESS_PURPOSES
+from shared.platform.settings import KeyPurpose
+
 SANDBOX_PORT = 7
 
 
@@ -20,6 +23,8 @@ class Service:
     has_workers: bool = False
     """Whether it runs several processes, which collect their metrics in a shared directory."""
     in_production: bool = True
+    key_purposes: frozenset[KeyPurpose] = frozenset()
+    """The purposes whose keys it gets, and no other program."""
 
     def addresses(self, port_base: int) -> dict[str, str]:
         port = port_base + self.port_offset
@@ -70,12 +75,14 @@ SERVICES = (
         (sys.executable, "-m", "services.checkout"),
         MappingProxyType({"checkout_url": "http://127.0.0.1:{port}"}),
         has_workers=True,
+        key_purposes=PROCESS_PURPOSES["checkout"],
     ),
     Service(
         "checkout-verifier",
         9,
         (sys.executable, "-m", "services.checkout.verification"),
         MappingProxyType({"checkout_verifier_url": "http://127.0.0.1:{port}"}),
+        key_purposes=PROCESS_PURPOSES["checkout-verifier"],
     ),
     Service(
         "dashboard",
@@ -83,12 +90,14 @@ SERVICES = (
         (sys.executable, "-m", "services.dashboard"),
         MappingProxyType({"dashboard_url": "http://127.0.0.1:{port}"}),
         has_workers=True,
+        key_purposes=PROCESS_PURPOSES["dashboard"],
     ),
     Service(
         "webhooks",
         5,
         (sys.executable, "-m", "services.webhooks"),
         MappingProxyType({"webhooks_url": "http://127.0.0.1:{port}"}),
+        key_purposes=PROCESS_PURPOSES["webhooks"],
     ),
     Service(
         "scheduler",
@@ -101,6 +110,7 @@ SERVICES = (
         4,
         (sys.executable, "-m", "services.monitor"),
         MappingProxyType({"monitor_url": "http://127.0.0.1:{port}"}),
+        key_purposes=PROCESS_PURPOSES["monitor"],
     ),
 )
 

@@ -131,7 +131,7 @@ def prepare_kafka(options: Options) -> Engine:
 
 
 def services_phase(services: Sequence[Service], options: Options) -> StartupPhase:
-    programs = tuple(service_program(service, options.port_base, options.directory) for service in services)
+    programs = tuple(service_program(service, options) for service in services)
     return StartupPhase("Services", programs, _wait_for_service)
 
 

@@ -1,10 +1,8 @@
-"""The state directory, STACK_DIR: its lock, stack.json, the encryption key, and `python -m stack clean`."""
+"""The state directory, STACK_DIR: its lock, stack.json, and `python -m stack clean`."""
 
-import base64
 import fcntl
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -47,22 +45,6 @@ def lock_directory(directory: Path, own_pid: int) -> Iterator[None]:
         yield
 
 
-def ensure_secret_keys(directory: Path) -> Path:
-    """Return the file with the encryption key; create it at the first start. Raises StackError if it is empty.
-
-    Without the key, nothing that was encrypted with it can be read.
-    """
-    path = directory / "secret_keys"
-    if not path.exists():
-        write_private_file(path, base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n")
-    if not path.read_text().strip():
-        raise StackError(
-            f"{path} is empty; without the key, the encrypted data of this stack cannot be read.",
-            "Restore the key, or remove the file if you do not need the encrypted data.",
-        )
-    return path
-
-
 class StackFile:
     """stack.json, which exists while the stack is ready. It contains passwords, so only its owner may read it."""
 
@@ -86,6 +68,7 @@ STACK_FILES = (
     "demo.json",
     "demo.json.new",
     "kafka",
+    "keys",
     "logs",
     "metrics",
     "ports.json",
@@ -104,6 +87,7 @@ STACK_FILES = (
     "stack.json",
     "stack.json.new",
     "supervisord.conf",
+    "supervisord.conf.new",
     "supervisord.pid",
     "lock",
 )

@@ -21,6 +21,7 @@ import psutil
 from supervisor.states import ProcessStates
 from supervisor.xmlrpc import SupervisorTransport
 
+from shared.platform.private_files import write_private_file
 from stack.errors import StackError
 from stack.processes import POLL_SECONDS, wait_until
 from stack.programs import Program
@@ -116,7 +117,8 @@ class Supervisor:
         self._socket_directory = _short_temporary_directory(self._socket_link)
         socket = self._socket_directory / "rpc"
         conf = directory / "supervisord.conf"
-        conf.write_text(supervisord_conf(programs, directory=directory, logs=logs, socket=socket))
+        # Private: keys that were given in the environment of the stack are in it.
+        write_private_file(conf, supervisord_conf(programs, directory=directory, logs=logs, socket=socket))
         self._process = self._launch(conf, environment)
         self._rpc = cast(
             "Any", ServerProxy("http://localhost", SupervisorTransport(serverurl=f"unix://{socket}"))

@@ -9,9 +9,9 @@ from mizan.output import json_option, show_table, show_values, timestamp
 from shared.domain.applications.registry import NewApplication, create_application, list_applications
 from shared.domain.audit_log import Action
 from shared.domain.payment_methods import PaymentMethod
-from shared.platform.encryption import SecretBox
+from shared.platform.keys import open_keys
 from shared.platform.outbound_url import WebhookUrl, check_webhook_url
-from shared.platform.settings import Settings
+from shared.platform.settings import KeyPurpose, Settings
 from shared.platform.uuids import parse_uuid
 
 
@@ -84,7 +84,7 @@ def create_command(
 ) -> None:
     """Create an application and print its credentials, which are shown once."""
     with command_settings() as settings:
-        box = SecretBox(settings.secret_keys)
+        box = open_keys(settings).open_box(KeyPurpose.WEBHOOK_SECRETS)
         new = NewApplication(
             name=name,
             merchant=merchant and (parse_uuid(merchant) or merchant),

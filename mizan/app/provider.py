@@ -16,7 +16,8 @@ from shared.domain.applications.provider_accounts import (
 )
 from shared.domain.audit_log import Action
 from shared.domain.payment_methods import PaymentMethod
-from shared.platform.encryption import SecretBox
+from shared.platform.keys import open_keys
+from shared.platform.settings import KeyPurpose
 from shared.platform.strict_json import MAX_BYTES, parse_json_object
 
 
@@ -45,7 +46,7 @@ def set_provider_command(
     method, adapter = PaymentMethod(method_name), ProviderName(adapter_name)
     credentials = _prompt_credentials(adapter) if file is None else _read_credentials(file)
     with command_settings() as settings:
-        box = SecretBox(settings.secret_keys)
+        box = open_keys(settings).open_box(KeyPurpose.PROVIDER_CREDENTIALS)
         with open_transaction(settings) as connection:
             account = set_provider_account(
                 connection, box, application_id, method, provider=adapter, credentials=credentials

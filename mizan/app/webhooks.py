@@ -12,7 +12,8 @@ from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
 from shared.domain.deliveries.resend import get_application_id, request_resend
-from shared.platform.encryption import SecretBox
+from shared.platform.keys import open_keys
+from shared.platform.settings import KeyPurpose
 from shared.platform.uuids import parse_uuid
 
 
@@ -41,7 +42,7 @@ def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> 
 def roll_secret_command(application_id: UUID, as_json: bool) -> None:
     """Create a new webhook secret for an application and print it, once."""
     with command_settings() as settings:
-        box = SecretBox(settings.secret_keys)
+        box = open_keys(settings).open_box(KeyPurpose.WEBHOOK_SECRETS)
         with open_transaction(settings) as connection:
             secret = roll_webhook_secret(connection, box, application_id)
             record_application_action(

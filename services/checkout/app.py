@@ -13,8 +13,9 @@ from services.checkout.pages.views import pages_blueprint
 from services.checkout.providers.notification_routes import NotificationHandler, provider_blueprint
 from shared.console.style_tokens import register_style_tokens
 from shared.platform.database.pool import Database
+from shared.platform.keys import open_keys
 from shared.platform.process import start_tracing, start_worker_process
-from shared.platform.settings import Settings
+from shared.platform.settings import KeyPurpose, Settings
 from shared.platform.web.app import create_app, trust_proxies
 from shared.platform.web.browser_security import protect_pages
 from shared.platform.web.errors import register_html_errors
@@ -47,12 +48,13 @@ def make_app(settings: Settings, database: Database) -> Flask:
     app.config["MAX_FORM_MEMORY_SIZE"] = _MAX_FORM_BYTES
     app.config["MAX_FORM_PARTS"] = 20
     dependencies = build_dependencies(settings, database)
-    guard = protect_pages(app, settings.public_urls.checkout, settings.secret_keys)
+    keys = open_keys(settings)
+    guard = protect_pages(app, settings.public_urls.checkout, keys.cookie_keys())
     register_style_tokens(app)
     add_static_urls(app)
     register_languages(app)
     app.jinja_env.globals["error_message"] = error_message
-    wallets = EnteredWallets(dependencies.box)
+    wallets = EnteredWallets(keys.open_box(KeyPurpose.SESSIONS))
     app.register_blueprint(pages_blueprint(database, dependencies.providers, dependencies.payments, wallets))
     providers = provider_blueprint(
         NotificationHandler(database, dependencies.side_effects), dependencies.providers, settings.sandbox

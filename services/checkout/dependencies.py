@@ -10,8 +10,8 @@ from services.checkout.payments.settlement import SettlementSideEffects
 from services.checkout.providers.registry import ProviderRegistry
 from shared.domain.applications.provider_accounts import ProviderName
 from shared.platform.database.pool import Database
-from shared.platform.encryption import SecretBox, derive_key
-from shared.platform.settings import Settings
+from shared.platform.keys import open_keys
+from shared.platform.settings import KeyPurpose, Settings
 
 SERVICE = "checkout"
 
@@ -21,19 +21,17 @@ class Dependencies:
     providers: ProviderRegistry
     payments: PaymentService
     side_effects: SettlementSideEffects
-    box: SecretBox
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
-    """Build the dependencies. Raises NoSecretKeysError if there are no keys to encrypt with."""
-    box = SecretBox(settings.secret_keys)
+    """Build the dependencies. Raises NoSecretKeysError without a key for provider credentials or customer data."""
+    keys = open_keys(settings)
     initialize_series(
         [ProviderName.PLUTU] if settings.sandbox is None else [ProviderName.PLUTU, ProviderName.SANDBOX]
     )
-    providers = ProviderRegistry(settings, box)
-    codes = CodeChallenges(box)
-    # During a key rotation, all processes have the oldest key.
-    key = derive_key(settings.secret_keys[-1], "checkout limits")
+    providers = ProviderRegistry(settings, keys.open_box(KeyPurpose.PROVIDER_CREDENTIALS))
+    codes = CodeChallenges(keys.open_box(KeyPurpose.CUSTOMER_DATA))
+    key = keys.derive(KeyPurpose.CUSTOMER_DATA, "checkout limits")
     limits = PaymentLimits(key, settings.checkout.codes_per_phone, settings.checkout.failures_per_address)
     payments = PaymentService(database, providers, codes, limits)
-    return Dependencies(providers, payments, SettlementSideEffects(codes, limits), box)
+    return Dependencies(providers, payments, SettlementSideEffects(codes, limits))

@@ -19,6 +19,7 @@ from services.dashboard.people.views import people_blueprint
 from shared.console import ui
 from shared.console.error_pages import make_error_page
 from shared.platform.database.pool import Database
+from shared.platform.keys import open_keys
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
 from shared.platform.web.app import create_app, trust_proxies
@@ -55,7 +56,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
     app.config["MAX_FORM_PARTS"] = 100
     dependencies = build_dependencies(settings, database)
-    protect_pages(app, settings.public_urls.dashboard, settings.secret_keys)
+    protect_pages(app, settings.public_urls.dashboard, open_keys(settings).cookie_keys())
     ui.register(
         app,
         home="applications.listing",

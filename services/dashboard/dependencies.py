@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from shared.domain.accounts.throttles import SignInThrottle
 from shared.platform.database.pool import Database
-from shared.platform.encryption import SecretBox, derive_key
-from shared.platform.settings import Settings
+from shared.platform.encryption import SecretBox
+from shared.platform.keys import open_keys
+from shared.platform.settings import KeyPurpose, Settings
 
 SERVICE = "dashboard"
 
@@ -14,13 +15,21 @@ SERVICE = "dashboard"
 class Dependencies:
     settings: Settings
     database: Database
-    box: SecretBox
+    webhook_box: SecretBox
+    provider_box: SecretBox
+    form_box: SecretBox
+    """For form tokens."""
     throttles: SignInThrottle
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:
-    """Raises NoSecretKeysError if no secret key is configured."""
-    box = SecretBox(settings.secret_keys)
-    # The oldest key: while keys are rotated, every process has it.
-    throttles = SignInThrottle(derive_key(settings.secret_keys[-1], "sign-in throttles"))
-    return Dependencies(settings, database, box, throttles)
+    """Raises NoSecretKeysError without a key for webhook secrets, provider credentials or sessions."""
+    keys = open_keys(settings)
+    return Dependencies(
+        settings,
+        database,
+        keys.open_box(KeyPurpose.WEBHOOK_SECRETS),
+        keys.open_box(KeyPurpose.PROVIDER_CREDENTIALS),
+        keys.open_box(KeyPurpose.SESSIONS),
+        SignInThrottle(keys.derive(KeyPurpose.SESSIONS, "sign-in throttles")),
+    )

@@ -27,6 +27,7 @@ from shared.console.error_pages import (
 )
 from shared.platform.database.pool import Database
 from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.keys import open_keys
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
 from shared.platform.web.app import create_app, trust_proxies
@@ -72,7 +73,7 @@ def make_app(settings: Settings, database: Database, inspector: SystemInspector)
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
     app.config["MAX_FORM_PARTS"] = 1000
     dependencies = build_dependencies(settings, database, inspector)
-    protect_pages(app, settings.public_urls.monitor, settings.secret_keys)
+    protect_pages(app, settings.public_urls.monitor, open_keys(settings).cookie_keys())
     ui.register(
         app,
         home="overview.show",

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from services.monitor.inspection.inspector import SystemInspector
 from shared.domain.accounts.throttles import SignInThrottle
 from shared.platform.database.pool import Database
-from shared.platform.encryption import derive_key
-from shared.platform.settings import Settings
+from shared.platform.keys import open_keys
+from shared.platform.settings import KeyPurpose, Settings
 
 SERVICE = "monitor"
 
@@ -20,6 +20,9 @@ class Dependencies:
 
 
 def build_dependencies(settings: Settings, database: Database, inspector: SystemInspector) -> Dependencies:
-    # During a key rotation the oldest key stays longest. The dashboard counts failed sign-ins separately.
-    throttles = SignInThrottle(derive_key(settings.secret_keys[-1], "operators' sign-in throttles"))
+    """Raises NoSecretKeysError without a session key."""
+    # The dashboard counts failed sign-ins separately.
+    throttles = SignInThrottle(
+        open_keys(settings).derive(KeyPurpose.SESSIONS, "operators' sign-in throttles")
+    )
     return Dependencies(settings, database, throttles, inspector)

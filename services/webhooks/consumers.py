@@ -20,12 +20,12 @@ from shared.domain.topics import (
     WEBHOOKS_SLOW,
 )
 from shared.platform.database.pool import Database
-from shared.platform.encryption import SecretBox
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.handlers import BatchHandler, Handler
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.kafka.topic_definition import Topic
-from shared.platform.settings import Settings
+from shared.platform.keys import open_keys
+from shared.platform.settings import KeyPurpose, Settings
 
 _INTAKE_BATCH = 1000
 _DELAY_BATCH = 500
@@ -43,7 +43,7 @@ class ConsumerFactory:
         self._response_limit_s = response_limit_s
         self._settings = settings
         self._database = database
-        self._keys = SigningKeys(SecretBox(settings.secret_keys))
+        self._keys = SigningKeys(open_keys(settings).open_box(KeyPurpose.WEBHOOK_SECRETS))
         self._clock = DatabaseClock(database)
         self._to_close = ExitStack()
 

@@ -1,4 +1,4 @@
-"""Encrypts secrets that must be readable again, for the database, with the keys of MIZAN_SECRET_KEYS."""
+"""Encrypts secrets that must be readable again, for the database. `shared.platform.keys` has the keys by purpose."""
 
 import hashlib
 import hmac
@@ -8,10 +8,13 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 
 class NoSecretKeysError(Exception):
-    """Secrets cannot be stored: no key is configured."""
+    """Secrets cannot be stored: no key is configured for their purpose."""
 
-    def __init__(self) -> None:
-        super().__init__("MIZAN_SECRET_KEYS has no key to encrypt with. Make one with `mizan keys new`")
+    def __init__(self, variable: str = "MIZAN_SECRET_KEYS") -> None:
+        instead = (
+            "" if variable == "MIZAN_SECRET_KEYS" else ", and outside production MIZAN_SECRET_KEYS neither"
+        )
+        super().__init__(f"{variable} has no key to encrypt with{instead}. Make one with `mizan keys new`")
 
 
 class DecryptionError(Exception):
@@ -30,9 +33,11 @@ def derive_key(key: str, purpose: str) -> bytes:
 class SecretBox:
     """Encrypts with the first key and decrypts with any of them, so that keys can be rotated."""
 
-    def __init__(self, keys: tuple[str, ...]) -> None:
+    def __init__(self, keys: tuple[str, ...], *, variables: str = "MIZAN_SECRET_KEYS") -> None:
+        """`variables` names where the keys come from, for errors."""
         if not keys:
             raise NoSecretKeysError
+        self._variables = variables
         self._each = [Fernet(key) for key in keys]
         self._fernet = MultiFernet(self._each)
 
@@ -46,21 +51,26 @@ class SecretBox:
             envelope = self._fernet.decrypt(encrypted.encode())
         except InvalidToken:
             raise DecryptionError(
-                f"{purpose} cannot be decrypted with any key of MIZAN_SECRET_KEYS; was one removed too early?"
+                f"{purpose} cannot be decrypted with any key of {self._variables}; was one removed too early?"
             ) from None
         encrypted_for, text = json.loads(envelope)
         if encrypted_for != purpose:
             raise WrongPurposeError(f"{purpose} holds what was encrypted for {encrypted_for}")
         return str(text)
 
-    def find_key(self, encrypted: str) -> int | None:
-        """Return the index of the key that decrypts it; None if none does."""
-        for index, fernet in enumerate(self._each):
+    @property
+    def key_labels(self) -> list[str]:
+        """What `find_key` can return; the first is the key that encrypts."""
+        return [f"key {number}" for number in range(1, len(self._each) + 1)]
+
+    def find_key(self, encrypted: str) -> str | None:
+        """Return the label of the key that decrypts it; None if none does."""
+        for label, fernet in zip(self.key_labels, self._each, strict=True):
             try:
                 fernet.decrypt(encrypted.encode())
             except InvalidToken:
                 continue
-            return index
+            return label
         return None
 
     def reencrypt(self, encrypted: str) -> str:

@@ -41,7 +41,7 @@ def start_process(service: str, *, refused_in_production: str | None = None) -> 
     if not parsed.problems:
         _set_up_logging(service, settings)
     is_production = settings.environment is Environment.PRODUCTION
-    problems = dict(find_start_problems(parsed))
+    problems = dict(find_start_problems(parsed, service))
     if is_production and refused_in_production:
         problems["MIZAN_ENV"] = [refused_in_production]
     if problems:

@@ -33,7 +33,7 @@ def test_every_job_runs_once_before_the_services_that_need_it() -> None:
     for job in JOBS:
         assert tuple(services()[job.name]["command"]) == ("python", *job.command[1:])
         assert job.name in job_services()
-    assert job_services() == {"secrets", "migrate", "topics", "demo", "cluster-check"}
+    assert job_services() == {"secrets", "migrate", "topics", "demo", "cli", "cluster-check"}
     consumers = {
         name for name in our_services() if name.partition("-2")[0] in {"webhooks", "scheduler", "monitor"}
     }

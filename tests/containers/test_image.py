@@ -15,6 +15,14 @@ from stack.ports import find_free_ports
 from tests.containers.compose_files import PROJECT
 
 DOCKERFILE = (PROJECT / "Dockerfile").read_text()
+KEY_FILES = (
+    "webhook_secret_keys",
+    "provider_keys",
+    "customer_keys",
+    "checkout_session_keys",
+    "dashboard_session_keys",
+    "monitor_session_keys",
+)
 LAST_STAGE = DOCKERFILE.rpartition("\nFROM ")[2]
 
 
@@ -86,13 +94,15 @@ def test_secrets_are_created_once(tmp_path: Path) -> None:
     assert run("make_secrets.py", str(directory)).returncode == 0
     made = {path.name: path.read_text() for path in directory.iterdir()}
     assert made.keys() == {
-        "secret_keys",
+        *KEY_FILES,
         "sandbox_secret",
         "database_password",
         "database_url",
         "grafana_password",
     }
-    Fernet(made["secret_keys"])
+    for name in KEY_FILES:
+        Fernet(made[name])
+    assert len({made[name] for name in KEY_FILES}) == len(KEY_FILES)
     assert f":{made['database_password']}@postgres" in made["database_url"]
     assert directory.stat().st_mode & 0o777 == 0o700
     assert run("make_secrets.py", str(directory)).returncode == 0
@@ -112,17 +122,41 @@ def test_secrets_are_refused_in_a_directory_open_to_others(tmp_path: Path) -> No
 def test_given_secrets_are_used(tmp_path: Path) -> None:
     """A password may contain characters that are special in a URL."""
     run("make_secrets.py", str(tmp_path))
-    given = {"MIZAN_SECRET_KEYS": Fernet.generate_key().decode(), "DATABASE_PASSWORD": "p@ss/w:rd#1"}
+    given = {"MIZAN_PROVIDER_KEYS": Fernet.generate_key().decode(), "DATABASE_PASSWORD": "p@ss/w:rd#1"}
     run("make_secrets.py", str(tmp_path), **given)
-    assert (tmp_path / "secret_keys").read_text() == given["MIZAN_SECRET_KEYS"]
+    assert (tmp_path / "provider_keys").read_text() == given["MIZAN_PROVIDER_KEYS"]
     assert (tmp_path / "database_password").read_text() == given["DATABASE_PASSWORD"]
     assert "mizan:p%40ss%2Fw%3Ard%231@postgres" in (tmp_path / "database_url").read_text()
 
 
 def test_partial_file_of_a_killed_start_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / ".secret_keys.new").write_text("half")
+    (tmp_path / ".provider_keys.new").write_text("half")
     run("make_secrets.py", str(tmp_path))
-    Fernet((tmp_path / "secret_keys").read_text())
+    Fernet((tmp_path / "provider_keys").read_text())
+
+
+@pytest.mark.parametrize("is_given", [True, False], ids=["variable", "file"])
+def test_one_key_for_all_purposes_stays_the_last_key_of_each(tmp_path: Path, is_given: bool) -> None:
+    """An installation of the version before: a new key for each purpose encrypts, the old one decrypts. Once."""
+    old = Fernet.generate_key().decode()
+    if not is_given:
+        (tmp_path / "secret_keys").write_text(old)
+    given = {"MIZAN_SECRET_KEYS": old} if is_given else {}
+    for _ in range(2):
+        assert run("make_secrets.py", str(tmp_path), **given).returncode == 0
+    made = [(tmp_path / name).read_text().split(",") for name in KEY_FILES]
+    assert [keys[1:] for keys in made] == [[old]] * len(KEY_FILES)
+    assert len({keys[0] for keys in made} | {old}) == len(KEY_FILES) + 1
+
+
+def test_keys_go_to_the_volumes_of_their_purposes(tmp_path: Path) -> None:
+    for name in KEY_FILES:
+        (tmp_path / "keys" / name).mkdir(parents=True)
+    run("make_secrets.py", str(tmp_path / "secrets"), str(tmp_path / "keys"))
+    for name in KEY_FILES:
+        Fernet((tmp_path / "keys" / name / "keys").read_text())
+        assert not (tmp_path / "secrets" / name).exists()
+        assert f"keys/{name}" in LAST_STAGE, "the volume would belong to root"
 
 
 WHOLE_CLUSTER = {

@@ -71,16 +71,18 @@ class TestNeeds:
     def test_only_these_services_reach_kafka(self, deployment: Deployment) -> None:
         """Not the API, the checkout and the dashboard, which publish through the outbox."""
         clients = {base_name(name) for name in deployment.reachable_from("kafka")}
-        assert clients == {"kafka", "checkout-verifier", "webhooks", "scheduler", "monitor", "topics"}
+        services = {"checkout-verifier", "webhooks", "scheduler", "monitor"}
+        assert clients == services | {"kafka", "topics", "cli"}
 
     def test_only_checkout_and_verifier_reach_providers(self, deployment: Deployment) -> None:
-        """In development the sandbox is the provider; the monitor and Prometheus ask whether it is ready."""
+        """In development the sandbox is the provider. The monitor, Prometheus and `mizan audit` read it."""
         members = {base_name(name) for name in deployment.members("providers")}
         assert members == {"checkout", "checkout-verifier"}
         if "sandbox" in deployment.networks_of:
             assert {base_name(name) for name in deployment.reachable_from("sandbox")} == members | {
                 "monitor",
                 "prometheus",
+                "cli",
             }
 
     def test_only_the_dashboard_reaches_the_mail_server(self, deployment: Deployment) -> None:

@@ -5,8 +5,15 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from shared.platform.keys import COMMAND_LINE, PROCESS_PURPOSES
 from shared.platform.production.settings_rules import find_setting_problems
-from shared.platform.settings import ApiSettings, CheckoutSettings, Environment, read_environment
+from shared.platform.settings import (
+    KEY_VARIABLES,
+    ApiSettings,
+    CheckoutSettings,
+    Environment,
+    read_environment,
+)
 from stack.services import JOBS, SERVICES
 from tests.containers.compose_files import (
     DEVELOPMENT,
@@ -31,21 +38,42 @@ IN_PRODUCTION = [service.name for service in SERVICES if service.in_production] 
 def test_settings_of_every_service_pass_the_production_checks(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    secrets = {
-        "secret_keys": Fernet.generate_key().decode() + "\n",
-        "database_url": "postgresql://mizan:dbQk3r7pXw91sZt@postgres:5432/mizan\n",
-    }
-    assert services(PRODUCTION)[name]["secrets"] == list(secrets)
-    for file, secret in secrets.items():
-        (tmp_path / file).write_text(secret)
+    (tmp_path / "database_url").write_text("postgresql://mizan:dbQk3r7pXw91sZt@postgres:5432/mizan\n")
+    for file in services(PRODUCTION)[name]["secrets"][1:]:
+        (tmp_path / file).write_text(Fernet.generate_key().decode() + "\n")
     given = environment(name, ADDRESSES, DEVELOPMENT, PRODUCTION)
     for key, value in given.items():
         monkeypatch.setenv(key, value.replace("/run/secrets", str(tmp_path)))
     reading = read_environment()
     assert reading.settings.environment is Environment.PRODUCTION
-    assert {**reading.problems, **find_setting_problems(reading.settings)} == {}
+    process, is_service = (name, True) if name in PROCESS_PURPOSES else (COMMAND_LINE, False)
+    problems = find_setting_problems(reading.settings, process, needs_keys=is_service)
+    assert {**reading.problems, **problems} == {}
     assert reading.settings.sandbox is None
     assert (reading.settings.checkout, reading.settings.api) == (CheckoutSettings(), ApiSettings())
+
+
+@pytest.mark.parametrize("path", [DEVELOPMENT, PRODUCTION], ids=["development", "production"])
+def test_each_service_gets_the_keys_of_its_own_purposes_and_no_other(path: Path) -> None:
+    """As variables, and as mounted files: secrets in production, volumes with one purpose each otherwise."""
+    for name, service in services(path).items():
+        process = name.removesuffix("-2")
+        if "MIZAN_ENV" not in service.get("environment", {}) or process in {"secrets", "sandbox"}:
+            continue
+        if process in {"demo", "migrate", "topics"}:
+            process = COMMAND_LINE if process == "demo" else "api"
+        files = {
+            variable: str(value) for variable, value in service["environment"].items() if "KEYS" in variable
+        }
+        wanted = {f"{KEY_VARIABLES[purpose]}_FILE" for purpose in PROCESS_PURPOSES[process]}
+        assert files.keys() == wanted, name
+        mounted = (
+            {f"/run/secrets/{secret}" for secret in service["secrets"] if "keys" in secret}
+            if path is PRODUCTION
+            else {f"{mount.split(':')[1]}/keys" for mount in service["volumes"] if "keys" in mount}
+        )
+        assert set(files.values()) == mounted, name
+        assert all(f"{process}_session_keys" in file for file in mounted if "session" in file), name
 
 
 def test_only_the_included_engines_are_reached_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:

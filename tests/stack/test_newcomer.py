@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import requests
 
-from shared.platform.settings import DatabaseSettings, KafkaSettings
+from shared.platform.settings import KEY_VARIABLES, DatabaseSettings, KafkaSettings
+from stack.services import SERVICES
 from tests.checkout.customer import Customer
 from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 from tests.waiting import eventually
@@ -91,8 +92,18 @@ def test_payment_from_api_call_to_signed_webhook(start: Start) -> None:
     rolled = _mizan(stack, "app", "roll-secret", made["application_id"], "--json")
     assert rolled["webhook_secret"] != made["webhook_secret"]
     assert requests.get(stack.read()["api_reference_url"], timeout=30).ok
-    for name in ("secret_keys", "demo.json", "stack.json"):
+    _check_keys_of_processes(stack)
+    for name in ("keys/provider_keys", "demo.json", "stack.json", "supervisord.conf"):
         assert (stack.directory / name).stat().st_mode & 0o777 == 0o600
+
+
+def _check_keys_of_processes(stack: RunningStack) -> None:
+    """Each process has the keys of its own purposes in its environment, and no other (docs/security.md)."""
+    pids = stack.read()["pids"]
+    for service in SERVICES:
+        variables = Path(f"/proc/{pids[service.name]}/environ").read_text().split("\0")
+        found = {name for name in (line.partition("=")[0] for line in variables) if "_KEYS" in name}
+        assert found == {f"{KEY_VARIABLES[purpose]}_FILE" for purpose in service.key_purposes}, service.name
 
 
 def _copied_call(output: str) -> requests.Response:

@@ -48,7 +48,7 @@ class CredentialPages:
     dependencies: Dependencies
 
     def credentials(self, application: Application) -> ResponseReturnValue:
-        form_tokens = FormTokens(self.dependencies.box)
+        form_tokens = FormTokens(self.dependencies.form_box)
         with self.dependencies.database.transaction() as connection:
             credentials = list_credentials(connection, application.id)[::-1]
             with connection.cursor() as cursor:
@@ -68,7 +68,7 @@ class CredentialPages:
         if kind not in set(CredentialKind):
             abort(404)
         wanted = CredentialKind(kind)
-        form_tokens = FormTokens(self.dependencies.box)
+        form_tokens = FormTokens(self.dependencies.form_box)
         try:
             credential_id = form_tokens.read(
                 request.form.get("form_token", ""), _FORM_PURPOSES[wanted], application.id

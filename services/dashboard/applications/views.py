@@ -64,7 +64,7 @@ class ApplicationPages:
         if form.errors:
             return self._show_form(form, request.form.get("form_token")), _UNPROCESSABLE
         try:
-            application_id = FormTokens(self.dependencies.box).read(
+            application_id = FormTokens(self.dependencies.form_box).read(
                 request.form.get("form_token", ""), FormPurpose.APPLICATION, merchant_id
             )
         except FormTokenExpiredError:
@@ -73,7 +73,7 @@ class ApplicationPages:
         try:
             with self.dependencies.database.transaction() as connection:
                 new = form.application(application_id, merchant_id, member.id)
-                created = create_application(connection, self.dependencies.box, new)
+                created = create_application(connection, self.dependencies.webhook_box, new)
                 details: AuditDetails = {
                     "name": form.name,
                     "methods": sorted(form.methods),
@@ -96,7 +96,7 @@ class ApplicationPages:
     def _show_form(self, form: ApplicationForm, form_token: str | None = None) -> str:
         if form_token is None:
             with self.dependencies.database.cursor() as cursor:
-                form_tokens = FormTokens(self.dependencies.box)
+                form_tokens = FormTokens(self.dependencies.form_box)
                 form_token = form_tokens.create(
                     cursor, FormPurpose.APPLICATION, current_session().member.merchant_id
                 )
@@ -203,7 +203,7 @@ class ProviderPages:
             with self.dependencies.database.transaction() as connection:
                 set_provider_account(
                     connection,
-                    self.dependencies.box,
+                    self.dependencies.provider_box,
                     application.id,
                     wanted,
                     provider=adapter,

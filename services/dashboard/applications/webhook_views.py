@@ -72,7 +72,7 @@ class WebhookPages:
         try:
             with self.dependencies.database.transaction() as connection:
                 secret = roll_webhook_secret(
-                    connection, self.dependencies.box, application.id, replacing=replacing
+                    connection, self.dependencies.webhook_box, application.id, replacing=replacing
                 )
                 details = {"version": secret.version}
                 record_action(
@@ -95,7 +95,7 @@ class WebhookPages:
         )
 
     def send_test(self, application: Application) -> ResponseReturnValue:
-        form_tokens = FormTokens(self.dependencies.box)
+        form_tokens = FormTokens(self.dependencies.form_box)
         try:
             delivery_id = form_tokens.read(
                 request.form.get("form_token", ""), FormPurpose.TEST_DELIVERY, application.id
@@ -124,7 +124,7 @@ class WebhookPages:
             previous = count_pending_with_previous_secret(
                 cursor, application.id, version.number if version else 0
             )
-            form_token = FormTokens(self.dependencies.box).create(
+            form_token = FormTokens(self.dependencies.form_box).create(
                 cursor, FormPurpose.TEST_DELIVERY, application.id
             )
         values = {"url": application.webhook_url or "", "errors": {}, **more}

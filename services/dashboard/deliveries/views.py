@@ -107,7 +107,9 @@ class DeliveryPages:
         return {
             "delivery": delivery,
             "tries": tries,
-            "sent": describe_request(connection, self.dependencies.box, application.id, delivery, tries),
+            "sent": describe_request(
+                connection, self.dependencies.webhook_box, application.id, delivery, tries
+            ),
             "pending_resend": find_pending_resend(connection, delivery.id),
             "steps": RETRY_STEPS + 1,
         }

@@ -3,33 +3,36 @@
 No text repeats a value, which may be a secret.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.outbound_url import WebhookUrlError, check_webhook_url
 from shared.platform.production.demo_data import find_demo_data_at_start
-from shared.platform.production.known_secrets import is_known_key, is_known_password
+from shared.platform.production.key_rules import find_key_problems, find_needless_keys
+from shared.platform.production.known_secrets import is_known_password
 from shared.platform.production.unencrypted_connections import (
     find_unencrypted_database,
     find_unencrypted_kafka,
     find_unencrypted_mail,
     find_unencrypted_proxy,
 )
-from shared.platform.settings import Environment, ParsedSettings, Problems, Settings
+from shared.platform.settings import Environment, KeyPurpose, ParsedSettings, Problems, Settings
 
-_HOW_TO_MAKE_A_KEY = "make one with `mizan keys new`"
 _ANOTHER_PASSWORD = "This password is published or easy to guess: choose a random one."  # noqa: S105
 # Other ways for a client to authenticate.
 _INSTEAD_OF_PASSWORD = ("sslcert", "passfile", "service")
 _NEEDED_TO_CONNECT = {"DATABASE_URL", "DATABASE_CONNECT_TIMEOUT", "DATABASE_STATEMENT_TIMEOUT"}
 
 
-def find_start_problems(parsed: ParsedSettings) -> Problems:
-    """Return all problems; empty means start. In production it also looks for demo data, if it can connect."""
+def find_start_problems(parsed: ParsedSettings, process: str, *, needs_keys: bool = True) -> Problems:
+    """Return all problems; empty means start. In production it also looks for demo data, if it can connect.
+
+    `process` says which keys belong here (`shared.platform.keys.purposes`). Without `needs_keys` none may be missing.
+    """
     settings = parsed.settings
-    problems = {**find_setting_problems(settings), **parsed.problems}
+    problems = {**find_setting_problems(settings, process, needs_keys=needs_keys), **parsed.problems}
     if settings.environment is Environment.PRODUCTION and not parsed.problems.keys() & _NEEDED_TO_CONNECT:
         found = find_demo_data_at_start(settings.database)
         if found:
@@ -46,7 +49,15 @@ def find_development_settings(settings: Settings) -> Problems:
     )
 
 
-def find_setting_problems(settings: Settings) -> Problems:
+def find_command_problems(settings: Settings, purposes: Collection[KeyPurpose]) -> Problems:
+    """Return what a command refuses in production: development settings, and keys of other purposes than these."""
+    if settings.environment is not Environment.PRODUCTION:
+        return {}
+    needless = find_needless_keys(settings, purposes, "The command line")
+    return {**find_development_settings(settings), **needless}
+
+
+def find_setting_problems(settings: Settings, process: str, *, needs_keys: bool = True) -> Problems:
     """Return the problems of all settings in production. A setting that could not be parsed is skipped."""
     if settings.environment is not Environment.PRODUCTION:
         return {}
@@ -55,9 +66,9 @@ def find_setting_problems(settings: Settings) -> Problems:
     proxy = settings.webhooks.proxy
     return {
         **find_development_settings(settings),
+        **find_key_problems(settings, process, needs_keys=needs_keys),
         **_non_empty(
             {
-                "MIZAN_SECRET_KEYS": _secret_keys(settings.secret_keys),
                 "DATABASE_URL": _database(settings.database.url, settings.plaintext_hosts),
                 "KAFKA_BOOTSTRAP_SERVERS": find_unencrypted_kafka(settings.kafka, settings.plaintext_hosts),
                 "SMTP_TLS": find_unencrypted_mail(mail, settings.plaintext_hosts),
@@ -91,17 +102,6 @@ def _private_webhooks(settings: Settings) -> Iterator[str]:
 def _sandbox(settings: Settings) -> Iterator[str]:
     if settings.sandbox is not None:
         yield "Is for development only: payments at the sandbox move no money. Remove it."
-
-
-def _secret_keys(keys: Sequence[str]) -> Iterator[str]:
-    if not keys:
-        yield f"Is missing. Stored secrets are encrypted with it: {_HOW_TO_MAKE_A_KEY}."
-    known = [str(number) for number, key in enumerate(keys, 1) if is_known_key(key)]
-    if known:
-        yield (
-            f"Key {' and '.join(known)} of {len(keys)} is published or easy to guess: {_HOW_TO_MAKE_A_KEY}. If it was "
-            "in use, put the new one before it, run `mizan keys reseal`, and remove it."
-        )
 
 
 def _rate_limit(requests_per_second: float | None) -> Iterator[str]:

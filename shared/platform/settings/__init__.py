@@ -8,6 +8,7 @@ from shared.platform.settings.definitions import (
     DatabaseSettings,
     Environment,
     KafkaSettings,
+    KeyPurpose,
     MailSettings,
     MonitorSettings,
     ProxySettings,
@@ -28,8 +29,11 @@ from shared.platform.settings.environment import (
     read_settings,
     stack_directories,
 )
+from shared.platform.settings.key_parsers import FALLBACK_VARIABLE, KEY_VARIABLES
 
 __all__ = [
+    "FALLBACK_VARIABLE",
+    "KEY_VARIABLES",
     "RETRY_STEPS",
     "ApiSettings",
     "CheckoutSettings",
@@ -37,6 +41,7 @@ __all__ = [
     "DatabaseSettings",
     "Environment",
     "KafkaSettings",
+    "KeyPurpose",
     "MailSettings",
     "MonitorSettings",
     "ParsedSettings",

@@ -22,6 +22,17 @@ class Environment(StrEnum):
     PRODUCTION = "production"
 
 
+class KeyPurpose(StrEnum):
+    """What keys are for. No process has those of all purposes: `shared.platform.keys.purposes` says who has which."""
+
+    WEBHOOK_SECRETS = "webhook_secrets"
+    PROVIDER_CREDENTIALS = "provider_credentials"
+    CUSTOMER_DATA = "customer_data"
+    """Customers' phones, and the counters of the payment limits."""
+    SESSIONS = "sessions"
+    """Cookies, forms and sign-in counters of one service. Nothing that is stored is encrypted with them."""
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     url: str = field(repr=False)
@@ -188,8 +199,10 @@ class Settings:
     public_urls: PublicUrls
     api: ApiSettings
     retention: RetentionSettings
+    keys: Mapping[KeyPurpose, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    """The keys of each purpose: the first encrypts, all decrypt. A process has only those of its own purposes."""
     secret_keys: tuple[str, ...] = field(default=(), repr=False)
-    """The keys of stored secrets: the first encrypts, all decrypt."""
+    """Keys for every purpose, after its own ones. In production they only decrypt, during an upgrade."""
     webhooks: WebhookSettings
     checkout: CheckoutSettings
     dashboard: DashboardSettings

@@ -11,7 +11,7 @@ import environs
 from environs import validate
 
 from shared.platform.logs import LogFormat
-from shared.platform.settings import parsers
+from shared.platform.settings import key_parsers, parsers
 from shared.platform.settings.definitions import Environment, Settings
 
 Problems = Mapping[str, list[str]]
@@ -23,6 +23,9 @@ _STACK_KEYS = {
     "KAFKA_BOOTSTRAP_SERVERS": "kafka_bootstrap_servers",
     "KAFKA_REPLICATION_FACTOR": "kafka_replication_factor",
     "MIZAN_SECRET_KEYS_FILE": "secret_keys_file",
+    "MIZAN_WEBHOOK_SECRET_KEYS_FILE": "webhook_secret_keys_file",
+    "MIZAN_PROVIDER_KEYS_FILE": "provider_keys_file",
+    "MIZAN_CUSTOMER_KEYS_FILE": "customer_keys_file",
     "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
     "SANDBOX_URL": "sandbox_url",
     "SANDBOX_SECRET_FILE": "sandbox_secret_file",
@@ -66,7 +69,8 @@ def read_environment() -> ParsedSettings:
         public_urls=parsers.parse_public_urls(env),
         api=parsers.parse_api(env),
         retention=parsers.parse_retention(env),
-        secret_keys=parsers.parse_secret_keys(env),
+        keys=key_parsers.parse_keys(env),
+        secret_keys=key_parsers.parse_secret_keys(env),
         webhooks=parsers.parse_webhooks(env),
         checkout=parsers.parse_checkout(env),
         dashboard=parsers.parse_dashboard(env),

@@ -13,7 +13,6 @@ from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING
 
 import environs
-from cryptography.fernet import Fernet
 from environs import validate
 
 from shared.platform.settings.definitions import (
@@ -227,10 +226,6 @@ def parse_tracing(env: environs.FileAwareEnv) -> TracingSettings | None:
     return None if endpoint is None or is_disabled else TracingSettings(endpoint, queue)
 
 
-def parse_secret_keys(env: environs.FileAwareEnv) -> tuple[str, ...]:
-    return tuple(env.list("MIZAN_SECRET_KEYS", [], validate=_validate_secret_keys) or ())
-
-
 def parse_plaintext_hosts(env: environs.FileAwareEnv) -> frozenset[str]:
     hosts: list[str] = env.list("PLAINTEXT_HOSTS", [], validate=_validate_hosts) or []
     return frozenset(host.strip().lower() for host in hosts)
@@ -287,12 +282,3 @@ def _validate_targets(targets: list[str]) -> None:
 def _validate_hosts(hosts: list[str]) -> None:
     if not all(_HOST.fullmatch(host.strip()) for host in hosts):
         raise environs.ValidationError("Must be host names or addresses without ports, comma-separated.")
-
-
-def _validate_secret_keys(keys: list[str]) -> None:
-    for key in keys:
-        try:
-            Fernet(key)
-        except ValueError:
-            # Not which one, nor its value: this text is logged.
-            raise environs.ValidationError("Each must be 32 random bytes in URL-safe base64.") from None

@@ -5,7 +5,7 @@ from datetime import timedelta
 from flask import Flask, Response, request
 from flask_wtf.csrf import CSRFProtect
 
-from shared.platform.encryption import NoSecretKeysError, derive_key
+from shared.platform.encryption import derive_key
 from shared.platform.web.static_files import is_static
 
 # Nothing from other origins, no inline script or style, no frame around a page, no form that posts elsewhere.
@@ -24,12 +24,13 @@ _HEADERS = {
 _ONE_YEAR_S = int(timedelta(days=365).total_seconds())
 
 
-def protect_pages(app: Flask, public_url: str, secret_keys: tuple[str, ...]) -> CSRFProtect:
-    """Protect all pages; raises NoSecretKeysError. Return the CSRF protection, to exempt routes of programs from it."""
-    if not secret_keys:
-        raise NoSecretKeysError
+def protect_pages(app: Flask, public_url: str, session_keys: tuple[str, ...]) -> CSRFProtect:
+    """Protect all pages. Return the CSRF protection, to exempt routes of programs from it.
+
+    The first of `session_keys` signs cookies, all of them verify.
+    """
     is_https = public_url.startswith("https://")
-    signing, *previous = [derive_key(key, f"cookies/{app.name}") for key in secret_keys]
+    signing, *previous = [derive_key(key, f"cookies/{app.name}") for key in session_keys]
     cookie = f"mizan-{app.import_name.rpartition('.')[2]}"
     app.config.update(
         SECRET_KEY=signing,

@@ -12,7 +12,8 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
-from shared.platform.encryption import NoSecretKeysError, SecretBox
+from shared.platform.encryption import NoSecretKeysError
+from shared.platform.keys import check_keys
 from shared.platform.metrics import clear_metrics_dir, forget_worker_gauges, require_shared_directory
 from shared.platform.process import exit_with_error, start_process
 from shared.platform.settings import CheckoutSettings, DashboardSettings, MonitorSettings, Settings
@@ -108,7 +109,7 @@ def run_page_service(
     """Run a service that serves pages; `pool` picks the group of settings with its workers and threads."""
     settings = start_process(service)
     try:
-        SecretBox(settings.secret_keys)
+        check_keys(service, settings)
         config = gunicorn_config(
             settings.http_host,
             settings.http_port,

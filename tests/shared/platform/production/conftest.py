@@ -1,4 +1,4 @@
-"""An environment that production accepts."""
+"""An environment that production accepts, with the keys of the webhook service."""
 
 import secrets
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from shared.platform.settings import DatabaseSettings
 
 GOOD = {
     "MIZAN_ENV": "production",
-    "MIZAN_SECRET_KEYS": Fernet.generate_key().decode(),
+    "MIZAN_WEBHOOK_SECRET_KEYS": Fernet.generate_key().decode(),
     "DATABASE_URL": f"postgresql://mizan:{secrets.token_urlsafe(24)}@127.0.0.1:9/mizan",
     "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",
     "KAFKA_REPLICATION_FACTOR": "3",
@@ -31,6 +31,7 @@ GOOD = {
 def good(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Set a valid environment; the test changes single settings."""
     for name in (
+        "MIZAN_SECRET_KEYS",
         "SANDBOX_SECRET",
         "SANDBOX_SECRET_FILE",
         "WEBHOOK_ALLOW_PRIVATE",

@@ -17,9 +17,14 @@ REFUSED = [
     # name, value, part of the message
     ("WEBHOOK_ALLOW_PRIVATE", "true", "development only"),
     ("SANDBOX_SECRET", "ieV3theequ4Ohcheequ5", "development only"),
-    ("MIZAN_SECRET_KEYS", "", "mizan keys new"),
+    ("MIZAN_WEBHOOK_SECRET_KEYS", "", "mizan keys new"),
+    ("MIZAN_WEBHOOK_SECRET_KEYS", _PLAIN_KEY, "Key 1 of 1"),
+    (
+        "MIZAN_WEBHOOK_SECRET_KEYS",
+        f"{GOOD['MIZAN_WEBHOOK_SECRET_KEYS']},{_PLAIN_KEY}",
+        "Key 2 of 2",
+    ),  # it still decrypts
     ("MIZAN_SECRET_KEYS", _PLAIN_KEY, "Key 1 of 1"),
-    ("MIZAN_SECRET_KEYS", f"{GOOD['MIZAN_SECRET_KEYS']},{_PLAIN_KEY}", "Key 2 of 2"),  # it still decrypts
     ("DATABASE_URL", "postgresql://mizan:mizan@db.internal/mizan?sslmode=require", "password"),
     (
         "DATABASE_URL",
@@ -73,7 +78,7 @@ ALLOWED = [
 def _problems() -> Problems:
     reading = read_environment()
     assert reading.problems == {}
-    return find_setting_problems(reading.settings)
+    return find_setting_problems(reading.settings, "webhooks")
 
 
 @pytest.mark.usefixtures("good")
@@ -122,7 +127,7 @@ def test_invalid_setting_hides_no_other_problem(good: pytest.MonkeyPatch) -> Non
     good.setenv("API_PUBLIC_URL", "http://api.mizan.example")
     reading = read_environment()
     assert set(reading.problems) == {"HTTP_PORT", "MIZAN_SECRET_KEYS", "DATABASE_URL"}
-    assert set({**find_setting_problems(reading.settings), **reading.problems}) >= {
+    assert set({**find_setting_problems(reading.settings, "webhooks"), **reading.problems}) >= {
         "API_PUBLIC_URL",
         "HTTP_PORT",
     }
@@ -130,7 +135,7 @@ def test_invalid_setting_hides_no_other_problem(good: pytest.MonkeyPatch) -> Non
 
 def test_invalid_database_url_is_reported_and_not_used(good: pytest.MonkeyPatch) -> None:
     good.setenv("DATABASE_URL", "postgresql://mizan:hu%sh@db.internal/mizan")
-    assert set(find_start_problems(read_environment())) == {"DATABASE_URL"}
+    assert set(find_start_problems(read_environment(), "webhooks")) == {"DATABASE_URL"}
 
 
 @pytest.mark.parametrize("environment", ["development", "test"])
