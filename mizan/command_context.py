@@ -17,7 +17,7 @@ from psycopg import Connection
 from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.database.schema import SchemaOutdatedError, UnsupportedRevisionError, check_schema
-from shared.platform.encryption import NoSecretKeysError
+from shared.platform.encryption import KeysUnavailableError, NoSecretKeysError
 from shared.platform.errors import RefusedError
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.keys import COMMAND_LINE, PROCESS_PURPOSES
@@ -124,6 +124,8 @@ def _report_errors() -> Iterator[None]:
     except (RefusedError, NoSecretKeysError, UnsupportedRevisionError, WebhookUrlError) as error:
         # Not redacted: these texts hold no secrets, and a credential's prefix must stay readable.
         raise click.ClickException(str(error)) from error
+    except KeysUnavailableError as error:
+        raise click.ClickException(f"{error}. Nothing was changed by this step; run it again") from error
     except SchemaOutdatedError as error:
         raise click.ClickException(f"{error}; run `mizan migrate` first") from error
     except (DatabaseUnavailableError, psycopg.Error) as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from shared.platform.keys import STORED_PURPOSES
 from shared.platform.private_files import write_private_file
-from shared.platform.settings import FALLBACK_VARIABLE, KEY_VARIABLES, KeyPurpose
+from shared.platform.settings import FALLBACK_VARIABLE, KEY_VARIABLES, TRANSIT_VARIABLES, KeyPurpose
 from stack.errors import StackError
 from stack.options import Options
 from stack.services import Service
@@ -18,8 +18,9 @@ OLD_FILE = "secret_keys"
 
 
 def without_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without any key, for what needs none."""
+    """Return the environment without any key or way to a KMS, for what needs none."""
     names = {name for variable in _variables() for name in (variable, f"{variable}_FILE")}
+    names |= set(TRANSIT_VARIABLES)
     return {name: value for name, value in environment.items() if name not in names}
 
 
@@ -41,6 +42,10 @@ def _key_environment(purposes: Iterable[KeyPurpose], options: Options, process: 
     # What somebody gave for all purposes is used for them, except in production, where it never encrypts.
     are_made = not fallback or options.is_production
     environment = fallback or _old_key(options.directory)
+    if set(wanted) & set(STORED_PURPOSES):
+        environment |= {
+            name: options.inherited[name] for name in TRANSIT_VARIABLES if name in options.inherited
+        }
     for purpose in wanted:
         given = _given(options.inherited, KEY_VARIABLES[purpose])
         if given:

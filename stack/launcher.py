@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from shared.platform.settings import TRANSIT_VARIABLES
 from stack.errors import StackError
 from stack.keys import OLD_FILE, command_keys
 from stack.options import Options
@@ -36,6 +37,7 @@ _SETTINGS_FOR_COMMANDS = {
     "MIZAN_WEBHOOK_SECRET_KEYS_FILE": "webhook_secret_keys_file",
     "MIZAN_PROVIDER_KEYS_FILE": "provider_keys_file",
     "MIZAN_CUSTOMER_KEYS_FILE": "customer_keys_file",
+    **{name: name.lower() for name in TRANSIT_VARIABLES},
     "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
     "SANDBOX_SECRET_FILE": "sandbox_secret_file",
 }

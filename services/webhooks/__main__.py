@@ -12,8 +12,9 @@ import sys
 from services.webhooks.consumers import ConsumerFactory, UnknownConsumerError, select_consumers
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
-from shared.platform.encryption import NoSecretKeysError
+from shared.platform.encryption import KeysUnavailableError, NoSecretKeysError
 from shared.platform.kafka.consumer_thread import ConsumerThread
+from shared.platform.keys import check_keys
 from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
 from shared.platform.web.operations_server import serve_worker_operations
 
@@ -31,8 +32,9 @@ def main() -> None:
     database = Database(settings.database, SERVICE, **STABLE_PLANS)
     try:
         consumers = select_consumers(sys.argv[1:])
+        check_keys(SERVICE, settings)
         factory = ConsumerFactory(settings, database)
-    except (UnknownConsumerError, NoSecretKeysError) as error:
+    except (UnknownConsumerError, NoSecretKeysError, KeysUnavailableError) as error:
         exit_with_error(SERVICE, error)
     threads = [ConsumerThread(consumer.name, factory.build_loop(consumer), stop) for consumer in consumers]
     checks = {thread.name: thread.loop.progress.check for thread in threads}

@@ -48,6 +48,8 @@ def start_process(service: str, *, refused_in_production: str | None = None) -> 
         exit_with_error(service, SettingsError(problems))
     if is_production and settings.kafka.replication_factor == 1:
         _log.warning("KAFKA_REPLICATION_FACTOR is 1: if a broker loses its disk, its records are lost")
+    if is_production and settings.secret_keys:
+        _log.warning("MIZAN_SECRET_KEYS is still read: run `mizan keys reseal`, then remove it")
     return settings
 
 

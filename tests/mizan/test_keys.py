@@ -1,6 +1,7 @@
 """`mizan keys`: texts of each purpose are re-encrypted with its new first key, so that old keys can be removed."""
 
 import json
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -15,6 +16,7 @@ from shared.platform.encryption import DecryptionError, SecretBox
 from shared.platform.keys import STORED_PURPOSES
 from shared.platform.settings import KEY_VARIABLES, KeyPurpose
 from tests.mizan.conftest import KEY, Mizan
+from tests.transit_server import TOKEN, TransitServer
 
 NEW = Fernet.generate_key().decode()
 OTHERS = {purpose: Fernet.generate_key().decode() for purpose in STORED_PURPOSES}
@@ -214,3 +216,39 @@ def test_new_key_is_printed_with_its_setting_and_its_processes(run: Mizan, purpo
     Fernet(made.stdout.strip())
     assert KEY_VARIABLES[purpose] in made.stderr
     assert ("another one for each" in made.stderr) is (purpose is KeyPurpose.SESSIONS)
+
+
+def test_texts_move_to_a_kms_and_follow_its_rotation(
+    run: Mizan, database: Database, application_id: UUID, tmp_path: Path
+) -> None:
+    """Interrupted by an outage, it goes on where it stopped. Afterwards local keys are not needed."""
+    _add_texts(database, application_id, 3)
+    (tmp_path / "token").write_text(TOKEN)
+    with TransitServer().running() as kms:
+        environment = {
+            "KEY_PROVIDER": "transit",
+            "TRANSIT_URL": kms.url,
+            "TRANSIT_TOKEN_FILE": str(tmp_path / "token"),
+        }
+        before = _tables(run, "status", **environment)["webhook_secrets"]
+        assert (before["transit"], before["key 1"]) == (0, 4)
+        kms.is_away = True
+        failed = run("keys", "reseal", **environment)
+        assert (failed.exit_code, "the KMS does not answer" in failed.stderr) == (1, True)
+        kms.is_away = False
+        after = _tables(run, "reseal", **environment)
+        assert [(row["transit"], row["key 1"], row["no key"]) for row in after.values()] == [
+            (4, 0, 0),
+            (3, 0, 0),
+            (3, 0, 0),
+        ]
+        environment["MIZAN_SECRET_KEYS"] = ""
+        for key in kms.keys.values():
+            key.rotate()
+        old = _tables(run, "status", **environment)
+        assert {row["transit older"] for row in old.values()} == {4, 3}
+        moved = _tables(run, "reseal", **environment)
+        assert {(row["transit older"], row["no key"]) for row in moved.values()} == {(0, 0)}
+        for key in kms.keys.values():
+            key.min_decryption_version = 2
+        assert run("keys", "status", **environment).exit_code == 0

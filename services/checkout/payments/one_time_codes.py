@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from services.checkout.providers.interface import FailureReason, ProviderResponse, Wallet
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.states import MAX_CODE_TRIES, ProviderAnswer
-from shared.platform.encryption import DecryptionError, SecretBox
+from shared.platform.encryption import DecryptionError, KeysUnavailableError, SecretBox
 
 _log = logging.getLogger(__name__)
 
@@ -184,7 +184,7 @@ class CodeChallenges:
             return None
         try:
             return self._decrypt(attempt, row[0]).phone
-        except DecryptionError as error:
+        except (DecryptionError, KeysUnavailableError) as error:
             # A payment must not fail because of data that is stored only for convenience.
             _log.error("%s", error)
             return None
@@ -195,8 +195,14 @@ class CodeChallenges:
         connection.execute(_FORGET_PHONE, (attempt,))
         return phone
 
-    def _encrypt(self, attempt: UUID, wallet: Wallet) -> str:
-        return self._box.encrypt(json.dumps([wallet.phone, wallet.birth_year]), _encryption_context(attempt))
+    def _encrypt(self, attempt: UUID, wallet: Wallet) -> str | None:
+        """Return None if there is no key now: the provider has sent the code, and it can only not be sent again."""
+        text = json.dumps([wallet.phone, wallet.birth_year])
+        try:
+            return self._box.encrypt(text, _encryption_context(attempt))
+        except KeysUnavailableError as error:
+            _log.error("the phone of attempt %s is not stored: %s", attempt, error)
+            return None
 
     def _decrypt(self, attempt: UUID, encrypted: str) -> Wallet:
         return Wallet(*json.loads(self._box.decrypt(encrypted, _encryption_context(attempt))))

@@ -6,9 +6,10 @@ import sys
 from services.checkout.dependencies import build_dependencies
 from services.checkout.verification.verifier import MAX_CONCURRENT_INQUIRIES, Verifier, verifier_loop
 from shared.platform.database.pool import Database
-from shared.platform.encryption import NoSecretKeysError
+from shared.platform.encryption import KeysUnavailableError, NoSecretKeysError
 from shared.platform.kafka.consumer_thread import ConsumerThread
 from shared.platform.kafka.handlers import ThreadPoolHandler
+from shared.platform.keys import check_keys
 from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
 from shared.platform.web.operations_server import serve_worker_operations
 
@@ -24,8 +25,9 @@ def main() -> None:
     stop = stop_on_signal()
     database = Database(settings.database, SERVICE)
     try:
+        check_keys(SERVICE, settings)
         dependencies = build_dependencies(settings, database)
-    except NoSecretKeysError as error:
+    except (NoSecretKeysError, KeysUnavailableError) as error:
         exit_with_error(SERVICE, error)
     verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
     handler = ThreadPoolHandler(verifier.handle, MAX_CONCURRENT_INQUIRIES)

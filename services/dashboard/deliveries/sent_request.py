@@ -20,7 +20,7 @@ from shared.domain.deliveries.signing import (
     sign_body,
     signing_key,
 )
-from shared.platform.encryption import DecryptionError, SecretBox, WrongPurposeError
+from shared.platform.encryption import DecryptionError, KeysUnavailableError, SecretBox, WrongPurposeError
 
 _PYTHON = """\
 import hashlib
@@ -40,7 +40,7 @@ class Signature:
     tries: Sequence[int]
     """The numbers of the tries that were signed with it."""
     text: str | None
-    """None if the secret cannot be decrypted."""
+    """None if the secret cannot be decrypted, or not now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _sign(
 ) -> str | None:
     try:
         secret = decrypt_webhook_secret(connection, box, application_id, version)
-    except (WebhookSecretNotFoundError, DecryptionError, WrongPurposeError):
+    except (WebhookSecretNotFoundError, DecryptionError, KeysUnavailableError, WrongPurposeError):
         return None
     return sign_body(body, signing_key(secret.text))
 

@@ -116,11 +116,22 @@ class LookupQueue:
 
     def __init__(self) -> None:
         self._waiting: deque[TryInProgress] = deque()
+        self._postponed: deque[tuple[float, TryInProgress]] = deque()
 
     def add(self, delivery_try: TryInProgress) -> None:
         self._waiting.append(delivery_try)
 
+    def add_later(self, delivery_try: TryInProgress, pause_s: float) -> None:
+        """Add it after a pause, which is the same for all."""
+        self._postponed.append((monotonic() + pause_s, delivery_try))
+
+    @property
+    def postponed(self) -> int:
+        return len(self._postponed)
+
     def next_batch(self, limit: int) -> list[TryInProgress]:
+        while self._postponed and self._postponed[0][0] <= monotonic():
+            self._waiting.append(self._postponed.popleft()[1])
         return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
 
     def requeue(self, items: Sequence[TryInProgress]) -> None:
@@ -128,8 +139,11 @@ class LookupQueue:
 
     def remove(self, unwanted: Callable[[TryInProgress], bool]) -> list[TryInProgress]:
         """Remove these tries from the queue and return them."""
-        removed = [item for item in self._waiting if unwanted(item)]
+        removed = [
+            item for item in (*self._waiting, *(later for _, later in self._postponed)) if unwanted(item)
+        ]
         self._waiting = deque(item for item in self._waiting if not unwanted(item))
+        self._postponed = deque(pair for pair in self._postponed if not unwanted(pair[1]))
         return removed
 
 

@@ -26,6 +26,7 @@ from services.webhooks.pipeline.tries import (
 )
 from shared.domain.deliveries.try_results import PROXY_FAILURES
 from shared.domain.messages import DeliveryDue, ResendRequested
+from shared.platform.encryption import KeysUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.settings import WebhookSettings
 
@@ -33,6 +34,10 @@ MAX_TRIES = 2000
 _BATCH = 500
 # A try that was queued for longer is looked up again: its URL may be gone, its application paused, its secret rolled.
 _LOOKUP_VALID_S = 2.0
+# While the KMS is away, tries whose key is not in memory wait here, and the others go on. If more than this wait, the
+# consumer pauses, as in any other outage.
+_MAX_WITHOUT_KEY = MAX_TRIES // 2
+_KEY_RETRY_S = 2.0
 _DRAIN_S = 5.0
 _DRAIN_RECORDS_S = 4.0
 
@@ -184,10 +189,20 @@ class DeliveryPipeline:
                 task.reject(action.reason)
             self._requeue([one])
         elif isinstance(action, Exception):
-            self._requeue([one], action)
+            self._handle_error(one, action)
         else:
             self._release_slot(one)
             self._to_record.add(one, action)
+
+    def _handle_error(self, one: TryInProgress, error: Exception) -> None:
+        """Look it up again later if only its key is missing for now. Otherwise the consumer decides about the error."""
+        if not isinstance(error, KeysUnavailableError) or self._to_look_up.postponed >= _MAX_WITHOUT_KEY:
+            self._requeue([one], error)
+            return
+        if not self._to_look_up.postponed:
+            _log.warning("%s; deliveries whose key is not in memory are tried again later", error)
+        self._release_slot(one)
+        self._to_look_up.add_later(one, _KEY_RETRY_S)
 
     def _send(self, one: TryInProgress) -> None:
         assert one.request is not None

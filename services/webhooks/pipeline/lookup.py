@@ -24,10 +24,10 @@ from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.domain.deliveries.signing import build_body, sign_body, signing_key
 from shared.domain.messages import DeliveryDue
 from shared.platform.database.pool import Database
-from shared.platform.encryption import DecryptionError, SecretBox, WrongPurposeError
+from shared.platform.encryption import DecryptionError, KeysUnavailableError, SecretBox, WrongPurposeError
 
-SecretError = WebhookSecretNotFoundError | DecryptionError | WrongPurposeError
-_SECRET_ERRORS = (WebhookSecretNotFoundError, DecryptionError, WrongPurposeError)
+SecretError = WebhookSecretNotFoundError | DecryptionError | WrongPurposeError | KeysUnavailableError
+_SECRET_ERRORS = (WebhookSecretNotFoundError, DecryptionError, WrongPurposeError, KeysUnavailableError)
 
 _MAX_KEYS = 10_000
 
@@ -40,7 +40,7 @@ class SigningKeys:
         self._keys: dict[tuple[str, int], hmac.HMAC] = {}
 
     def get(self, connection: Connection[Any], application_id: str, version: int) -> hmac.HMAC:
-        """Raises one of `SecretError` if the secret is missing or cannot be decrypted."""
+        """Raises one of `SecretError` if the secret is missing or cannot be decrypted, or not now."""
         key = self._keys.get((application_id, version))
         if key is None:
             secret = decrypt_webhook_secret(connection, self._box, UUID(application_id), version)

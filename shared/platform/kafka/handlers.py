@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Protocol
 
 from shared.platform.database.pool import DatabaseUnavailableError, StatementTimeoutError
+from shared.platform.encryption import KeysUnavailableError
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Record, Task
 
@@ -17,9 +18,9 @@ def is_transient(error: BaseException) -> bool:
 
     A statement that took too long does not count: a batch of fewer records may work.
     """
-    return isinstance(error, DatabaseUnavailableError | KafkaUnavailableError) and not isinstance(
-        error, StatementTimeoutError
-    )
+    return isinstance(
+        error, DatabaseUnavailableError | KafkaUnavailableError | KeysUnavailableError
+    ) and not isinstance(error, StatementTimeoutError)
 
 
 class Handler(Protocol):

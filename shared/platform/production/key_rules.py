@@ -5,7 +5,7 @@ No text repeats a value.
 
 from collections.abc import Collection, Sequence
 
-from shared.platform.keys.purposes import PROCESS_PURPOSES
+from shared.platform.keys.purposes import PROCESS_PURPOSES, STORED_PURPOSES
 from shared.platform.production.known_secrets import is_known_key
 from shared.platform.settings import FALLBACK_VARIABLE, KEY_VARIABLES, KeyPurpose, Problems, Settings
 
@@ -22,7 +22,7 @@ def find_key_problems(settings: Settings, process: str, *, needs_keys: bool = Tr
     for purpose in sorted(purposes):
         keys = settings.keys.get(purpose) or ()
         found = _find_known(keys)
-        if not keys and needs_keys:
+        if not keys and needs_keys and not _has_kms(settings, purpose):
             found = [_missing(purpose, settings)]
         if found:
             problems[KEY_VARIABLES[purpose]] = found
@@ -32,7 +32,7 @@ def find_key_problems(settings: Settings, process: str, *, needs_keys: bool = Tr
 
 
 def find_needless_keys(settings: Settings, purposes: Collection[KeyPurpose], who: str) -> Problems:
-    """Return each variable that has keys of other purposes than these."""
+    """Return each variable that has keys of other purposes than these, or leads to a KMS that nobody needs here."""
     given = {variable: purpose for purpose, variable in KEY_VARIABLES.items() if settings.keys.get(purpose)}
     needless = [variable for variable, purpose in given.items() if purpose not in purposes]
     if settings.secret_keys and not purposes:
@@ -41,7 +41,13 @@ def find_needless_keys(settings: Settings, purposes: Collection[KeyPurpose], who
         f"{who} has no use for this key: remove it from its environment, so that whoever breaks into it "
         "does not get the key (docs/security.md, Keys)."
     )
+    if settings.transit is not None and not set(purposes) & set(STORED_PURPOSES):
+        needless.append("TRANSIT_URL")
     return {variable: [text] for variable in needless}
+
+
+def _has_kms(settings: Settings, purpose: KeyPurpose) -> bool:
+    return settings.transit is not None and settings.transit.encrypts and purpose in STORED_PURPOSES
 
 
 def _missing(purpose: KeyPurpose, settings: Settings) -> str:

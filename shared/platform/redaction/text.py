@@ -13,7 +13,7 @@ REDACTED = "[redacted]"
 # A name is sensitive when its last words are one of these: `new_password`, `X-API-Key`, `accessToken`.
 _SENSITIVE_ENDING = re.compile(
     r"(?:password|passwordhash|passwd|pwd|passphrase|secret|token|authorization|cookie|credential|sessionid"
-    r"|(?:api|access|secret|private|signing|signature|encryption|master)key|signature"
+    r"|(?:api|access|secret|private|signing|signature|encryption|master|data|session|provider|customer)key|signature"
     r"|cardnumber|cardno|cardpan|cardexpiry|cardexpirydate|(?:expiry|exp)(?:month|year)"
     r"|cvc|cvv|csc|otp|(?:card|security|onetime|verification|confirmation|sms|pin|otp)code"
     r"|phone|mobile|(?:phone|mobile)(?:number|no)|msisdn|telephone"

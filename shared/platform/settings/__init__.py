@@ -17,6 +17,7 @@ from shared.platform.settings.definitions import (
     SandboxSettings,
     Settings,
     TracingSettings,
+    TransitSettings,
     WebhookSettings,
 )
 from shared.platform.settings.environment import (
@@ -29,12 +30,13 @@ from shared.platform.settings.environment import (
     read_settings,
     stack_directories,
 )
-from shared.platform.settings.key_parsers import FALLBACK_VARIABLE, KEY_VARIABLES
+from shared.platform.settings.key_parsers import FALLBACK_VARIABLE, KEY_VARIABLES, TRANSIT_VARIABLES
 
 __all__ = [
     "FALLBACK_VARIABLE",
     "KEY_VARIABLES",
     "RETRY_STEPS",
+    "TRANSIT_VARIABLES",
     "ApiSettings",
     "CheckoutSettings",
     "DashboardSettings",
@@ -53,6 +55,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "TracingSettings",
+    "TransitSettings",
     "WebhookSettings",
     "find_stack_file",
     "read_environment",

@@ -191,6 +191,32 @@ class TracingSettings:
     """How many spans may wait in a process; more are dropped."""
 
 
+@dataclass(frozen=True, slots=True)
+class TransitSettings:
+    """A KMS that speaks the Transit API of HashiCorp Vault. It has a key for each purpose of stored texts."""
+
+    url: str
+    """With https, unless it is on this machine. Without a trailing slash."""
+    token_file: Path
+    """Read anew for each call."""
+    mount: str = "transit"
+    key_prefix: str = "mizan-"
+    """Its key for webhook secrets is called mizan-webhook-secrets."""
+    namespace: str | None = None
+    ca_file: Path | None = None
+    """Certificates of the authorities to trust instead of the public ones."""
+    timeout_s: float = 2.0
+    """For a whole call."""
+    start_s: float = 30.0
+    """How long a process that starts waits for it."""
+    cache_s: float = 3600.0
+    """How long a data key stays in memory without being renewed."""
+    cache_size: int = 1000
+    """How many data keys of each purpose stay in memory."""
+    encrypts: bool = True
+    """Otherwise the KMS only decrypts, and the keys of the environment encrypt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     environment: Environment = Environment.DEVELOPMENT
@@ -203,6 +229,8 @@ class Settings:
     """The keys of each purpose: the first encrypts, all decrypt. A process has only those of its own purposes."""
     secret_keys: tuple[str, ...] = field(default=(), repr=False)
     """Keys for every purpose, after its own ones. In production they only decrypt, during an upgrade."""
+    transit: TransitSettings | None = None
+    """None: there is no KMS."""
     webhooks: WebhookSettings
     checkout: CheckoutSettings
     dashboard: DashboardSettings

@@ -10,6 +10,7 @@ from werkzeug import exceptions
 from werkzeug.wrappers import Response
 
 from shared.platform.database.connections import DatabaseUnavailableError
+from shared.platform.encryption import KeysUnavailableError
 
 log = structlog.get_logger(__name__)
 
@@ -23,6 +24,7 @@ class ServiceUnavailable(exceptions.ServiceUnavailable):
 
 def register_json_errors(app: Flask) -> None:
     app.register_error_handler(DatabaseUnavailableError, outage_response)
+    app.register_error_handler(KeysUnavailableError, outage_response)
     app.register_error_handler(exceptions.HTTPException, json_error_response)
     app.register_error_handler(Exception, unexpected_error_response)
 
@@ -41,8 +43,9 @@ def _message(error: exceptions.HTTPException) -> str:
     return error.name if is_default else str(error.description)
 
 
-def outage_response(error: DatabaseUnavailableError) -> ResponseReturnValue:
-    log.warning("database unavailable", reason=str(error))
+def outage_response(error: DatabaseUnavailableError | KeysUnavailableError) -> ResponseReturnValue:
+    what = "keys unavailable" if isinstance(error, KeysUnavailableError) else "database unavailable"
+    log.warning(what, reason=str(error))
     return json_error_response(ServiceUnavailable(retry_after=1))
 
 
@@ -71,8 +74,9 @@ def register_html_errors(
         assert isinstance(response, Response)
         return _as_page(response, render_page(error))
 
+    @app.errorhandler(KeysUnavailableError)
     @app.errorhandler(DatabaseUnavailableError)
-    def outage(error: DatabaseUnavailableError) -> ResponseReturnValue:
+    def outage(error: DatabaseUnavailableError | KeysUnavailableError) -> ResponseReturnValue:
         response = make_response(outage_response(error))
         return response if is_for_program() else _as_page(response, render_page(None))
 

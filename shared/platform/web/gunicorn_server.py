@@ -12,7 +12,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication  # type: ignore[import-untyped]
 from gunicorn.glogging import Logger  # type: ignore[import-untyped]
 
-from shared.platform.encryption import NoSecretKeysError
+from shared.platform.encryption import KeysUnavailableError, NoSecretKeysError
 from shared.platform.keys import check_keys
 from shared.platform.metrics import clear_metrics_dir, forget_worker_gauges, require_shared_directory
 from shared.platform.process import exit_with_error, start_process
@@ -117,7 +117,7 @@ def run_page_service(
             workers=pool(settings).workers,
             threads=pool(settings).threads,
         )
-    except (NoSecretKeysError, ValueError) as error:
+    except (NoSecretKeysError, KeysUnavailableError, ValueError) as error:
         exit_with_error(service, error)
     serve(make_worker_app, config)
     logging.getLogger(f"services.{service}").info("stopped")

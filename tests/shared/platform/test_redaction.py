@@ -56,6 +56,11 @@ INTENT = "019a8f3e-1111-7222-8333-446655440000"
         "birth_year",
         "signing_key",
         "MIZAN_SECRET_KEYS",
+        "MIZAN_WEBHOOK_SECRET_KEYS",
+        "MIZAN_PROVIDER_KEYS",
+        "MIZAN_CUSTOMER_KEYS",
+        "MIZAN_SESSION_KEYS",
+        "X-Vault-Token",
         "Service-Signature",
     ],
 )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +18,7 @@ from shared.platform.settings import (
     Environment,
     KeyPurpose,
     Settings,
+    TransitSettings,
     read_environment,
 )
 
@@ -88,7 +90,7 @@ def test_service_with_a_needless_key_ends_with_a_clear_text(
     good: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], module: str
 ) -> None:
     """As the service itself says it. A service without keys refuses the key for all purposes, too."""
-    process = "checkout-verifier" if "verification" in module else module.split(".")[1]
+    process = "checkout-verifier" if "verification" in module else module
     good.setenv("STACK_DIR", "/nowhere")
     needless = [purpose for purpose in KeyPurpose if purpose not in PROCESS_PURPOSES[process]]
     names = [KEY_VARIABLES[purpose] for purpose in needless]
@@ -102,6 +104,23 @@ def test_service_with_a_needless_key_ends_with_a_clear_text(
     assert ended.value.code == 78
     for name in names:
         assert f"\n  {name}: The process {process} has no use for this key: remove it" in told
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_kms_replaces_the_keys_of_stored_texts_and_nothing_else(production: Settings, process: str) -> None:
+    """A process that stores nothing encrypted has no use for the KMS, nor for its token."""
+    transit = TransitSettings("https://vault.internal", Path("/run/token"))
+    own = _own_keys(process)
+    local: dict[KeyPurpose, tuple[str, ...]] = {
+        purpose: keys for purpose, keys in own.items() if purpose not in STORED_PURPOSES
+    }
+    problems = find_key_problems(replace(production, keys=local, transit=transit), process)
+    assert problems.keys() == (set() if own.keys() - local.keys() else {"TRANSIT_URL"})
+    decrypts_only = replace(transit, encrypts=False)
+    missing = find_key_problems(replace(production, keys=local, transit=decrypts_only), process)
+    assert missing.keys() - {"TRANSIT_URL"} == {
+        KEY_VARIABLES[purpose] for purpose in own.keys() - local.keys()
+    }
 
 
 def test_outside_production_every_process_takes_any_key(production: Settings) -> None:
@@ -124,7 +143,10 @@ def test_command_with_a_session_key_ends_with_a_clear_text(good: pytest.MonkeyPa
     for words in (["app", "list"], ["keys", "status"]):
         refused = CliRunner().invoke(main, words)
         assert refused.exit_code == 1
-        assert "MIZAN_SESSION_KEYS: The command line has no use for this key" in refused.stderr
+        # The command line hides the word behind a sensitive name.
+        assert (
+            "MIZAN_SESSION_KEYS: [redacted] command line has no use for this key: remove it" in refused.stderr
+        )
 
 
 @pytest.mark.usefixtures("production")
