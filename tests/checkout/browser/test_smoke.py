@@ -29,5 +29,6 @@ def test_every_page_opens_in_arabic(pages: CheckoutWorld, shoppers: Shoppers) ->
             expect(tab.field(field)).to_be_visible()
         expect(tab.page.get_by_role("textbox")).to_have_count(len(fields))
     for name in every_page(shoppers, tab):
+        tab.page.wait_for_load_state()  # without its style, words of different elements are joined
         text = _REFERENCE.sub("", tab.page.locator("body").inner_text())
         assert set(_LATIN.findall(text)) <= _ALLOWED_IN_ARABIC, name
