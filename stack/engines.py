@@ -13,6 +13,7 @@ from pathlib import Path
 
 from stack.broker import BrokerPorts
 from stack.kafka import KafkaCluster, install_kafka
+from stack.kafka_passwords import KafkaLogins
 from stack.options import cache_directory
 from stack.ports import find_free_ports
 from stack.postgres import Postgres
@@ -133,6 +134,10 @@ class EmbeddedKafka:
     def bootstrap_servers(self) -> str:
         return self._cluster.bootstrap_servers
 
+    @property
+    def logins(self) -> KafkaLogins:
+        return KafkaLogins(self._cluster.password_directory)
+
     def broker(self, number: int) -> ChildProcess:
         return self._brokers[number]
 
@@ -185,6 +190,10 @@ class Engines:
     @property
     def kafka_bootstrap_servers(self) -> str:
         return self.kafka.bootstrap_servers
+
+    @property
+    def kafka_logins(self) -> KafkaLogins:
+        return self.kafka.logins
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The embedded Kafka cluster of one or three brokers, and the class cache that halves their start time."""
+"""The embedded Kafka cluster of one or three brokers, its users, and the class cache that halves their start time."""
 
 import base64
 import fcntl
@@ -6,7 +6,7 @@ import json
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,15 +14,24 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from stack.broker import Broker, BrokerPorts, class_cache_path
+from shared.domain.kafka_principals import ADMIN, ALL_PRINCIPALS
+from shared.platform.kafka.access import sasl_client
+from shared.platform.kafka.access_setup import AccessAdmin, AccessRefusedError
+from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.settings import KafkaSettings
+from stack.broker import BROKER_PRINCIPAL, Broker, BrokerPorts, class_cache_path
 from stack.errors import StackError
 from stack.jars import ensure_jars
+from stack.kafka_passwords import ensure_passwords
 from stack.ports import find_free_ports
 from stack.processes import wait_until
 
 CACHE_WRITE_SECONDS = 60
 
 START_SECONDS = 120
+
+USERS = tuple(principal.name for principal in ALL_PRINCIPALS)
+"""All who log in with SCRAM. The brokers themselves do not."""
 
 
 class KafkaCluster:
@@ -31,11 +40,27 @@ class KafkaCluster:
     Raises StackError if the directory was created with another number of brokers.
     """
 
-    def __init__(self, directory: Path, ports: Sequence[BrokerPorts], jars: Sequence[Path]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        ports: Sequence[BrokerPorts],
+        jars: Sequence[Path],
+        extra_settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = directory.resolve()
         cluster_id = self._cluster_id(len(ports))
+        self.password_directory = self.directory / "passwords"
+        self.passwords = ensure_passwords(self.password_directory, [BROKER_PRINCIPAL, *USERS])
         self.brokers = [
-            Broker(number, self.directory / str(number), cluster_id, tuple(ports), tuple(jars))
+            Broker(
+                number,
+                self.directory / str(number),
+                cluster_id,
+                tuple(ports),
+                tuple(jars),
+                self.passwords[BROKER_PRINCIPAL],
+                extra_settings or {},
+            )
             for number in range(1, len(ports) + 1)
         ]
 
@@ -43,16 +68,32 @@ class KafkaCluster:
     def bootstrap_servers(self) -> str:
         return ",".join(broker.address for broker in self.brokers)
 
+    def client(self, principal: str = ADMIN.name) -> dict[str, str]:
+        """Return the client settings of a principal."""
+        return sasl_client(principal, self.passwords[principal])
+
     def prepare(self) -> None:
         with ThreadPoolExecutor(len(self.brokers)) as pool:
             list(pool.map(Broker.prepare, self.brokers))
 
     def wait_ready(self, log: Path, running: Callable[[], bool]) -> None:
+        """Wait until all brokers answer and every principal can log in. Raises StackError."""
         wait_until(self._answers, name="Kafka", log=log, seconds=START_SECONDS, running=running)
+        wait_until(self._has_users, name="Kafka", log=log, seconds=START_SECONDS, running=running)
 
     def _answers(self) -> bool:
         # Ask each broker: for a while the others still count a broker that was just killed.
-        return all(count_brokers(broker.address) == len(self.brokers) for broker in self.brokers)
+        as_broker = sasl_client(BROKER_PRINCIPAL, self.passwords[BROKER_PRINCIPAL], mechanism="PLAIN")
+        return all(count_brokers(each.address, as_broker) == len(self.brokers) for each in self.brokers)
+
+    def _has_users(self) -> bool:
+        """Set the passwords of all users, and tell whether every broker knows them.
+
+        Storage that was formatted by an earlier version has no users.
+        """
+        if not set_users(self.bootstrap_servers, self.passwords):
+            return False
+        return all(count_brokers(each.address, self.client()) > 0 for each in self.brokers)
 
     def _cluster_id(self, brokers: int) -> str:
         """Return the cluster id of this directory. Storage of different clusters or sizes must not be mixed."""
@@ -71,12 +112,27 @@ class KafkaCluster:
         return cluster_id
 
 
-def count_brokers(bootstrap_servers: str) -> int:
-    """Return how many brokers the cluster reports; 0 if none responds."""
+def set_users(bootstrap_servers: str, passwords: Mapping[str, str]) -> bool:
+    """Set the passwords of all principals, logged in as the broker. Return whether Kafka did it."""
+    as_broker = sasl_client(BROKER_PRINCIPAL, passwords[BROKER_PRINCIPAL], mechanism="PLAIN")
+    settings = KafkaSettings(bootstrap_servers, client={**as_broker, "log_level": "0"})
+    try:
+        AccessAdmin(settings).set_passwords({name: passwords[name] for name in USERS})
+    except (AccessRefusedError, KafkaUnavailableError):
+        return False
+    return True
+
+
+def count_brokers(bootstrap_servers: str, client: Mapping[str, str]) -> int:
+    """Return how many brokers the cluster reports; 0 if none responds, or the client may not log in."""
     settings: dict[str, str | int | float | bool] = {
+        **client,
         "bootstrap.servers": bootstrap_servers,
         "log_level": 0,
         "socket.timeout.ms": 2000,
+        # A broker that starts is found soon, and so is a password that was set a moment ago.
+        "reconnect.backoff.ms": 20,
+        "reconnect.backoff.max.ms": 100,
     }
     try:
         return len(AdminClient(settings).list_topics(timeout=2).brokers)

@@ -4,16 +4,18 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from shared.platform.settings import TRANSIT_VARIABLES
 from stack.errors import StackError
+from stack.kafka_passwords import kafka_client_settings
 from stack.keys import OLD_FILE, command_keys
 from stack.options import Options
 from stack.orphans import stop_orphans
 from stack.output import Console, banner
 from stack.ports import check_service_ports
 from stack.process_follower import ProcessFollower
-from stack.programs import common_environment
+from stack.programs import common_environment, kafka_environment
 from stack.services import JOBS, SERVICES, SHOP, Job, Service
 from stack.startup_phases import (
     Demo,
@@ -112,19 +114,28 @@ class Launcher:
         for note in (*database.notes, *kafka.notes):
             self._console.info(note)
         engine_phases = [engine.phase for engine in (database, kafka) if engine.phase]
-        services = services_phase(self._services, self._options)
-        environment = common_environment(self._options, database.address, kafka.address)
+        services = services_phase(self._services, self._options, kafka)
+        environment = common_environment(self._options, database.address)
         supervisor = self._supervise([*engine_phases, services], environment)
         for phase in engine_phases:
             self._start(phase, supervisor)
         for job in self._jobs:
-            run_job(job, environment, self._logs / f"{job.name}.log")
+            for_kafka = kafka_environment(self._options, kafka.address, kafka.logins, job.kafka_principal)
+            run_job(job, environment | for_kafka, self._logs / f"{job.name}.log")
             self._console.info(f"{job.name} done")
         for_commands = {**environment, **command_keys(self._options)}
         demo = self._make_demo(self._options.directory, for_commands)
         self._start(services, supervisor)
         phases = [*engine_phases, services]
-        self._follow(supervisor, phases, self._addresses(database, kafka), for_commands, demo)
+        entries = {
+            **{
+                key: for_commands[name]
+                for name, key in _SETTINGS_FOR_COMMANDS.items()
+                if name in for_commands
+            },
+            **kafka_client_settings(kafka.logins),
+        }
+        self._follow(supervisor, phases, self._addresses(database, kafka), entries, demo)
 
     def _supervise(self, phases: Sequence[StartupPhase], environment: Mapping[str, str]) -> Supervisor:
         programs = [program for phase in phases for program in phase.programs]
@@ -154,17 +165,14 @@ class Launcher:
         supervisor: Supervisor,
         phases: Sequence[StartupPhase],
         addresses: Mapping[str, str],
-        environment: Mapping[str, str],
+        entries: Mapping[str, Any],
         demo: Demo,
     ) -> None:
-        for_commands = {
-            key: environment[name] for name, key in _SETTINGS_FOR_COMMANDS.items() if name in environment
-        }
 
         def write_pids(states: Mapping[str, ProcessState]) -> None:
             pids = {name: state.pid for name, state in states.items() if state.pid}
             own = {"supervisor": supervisor.pid, "stack": os.getpid()}
-            self._stack_file.write({**addresses, **for_commands}, {**pids, **own}, demo)
+            self._stack_file.write({**addresses, **entries}, {**pids, **own}, demo)
 
         programs = [program for phase in phases for program in phase.programs]
         seconds = time.monotonic() - self._began

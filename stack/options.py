@@ -30,6 +30,8 @@ class Options:
     """An external database; None means that PostgreSQL is embedded."""
     kafka_bootstrap_servers: str | None
     """An external Kafka; None means that Kafka is embedded."""
+    kafka_passwords: Path | None
+    """The directory with the passwords of an external Kafka's principals; None: all clients use the same settings."""
     colour: bool
     inherited: Mapping[str, str] = field(repr=False)
     """Our own environment, which the services inherit. The stack adds to it."""
@@ -47,6 +49,7 @@ def read_options() -> Options:
     brokers = env.int("BROKERS", 1, validate=validate.OneOf([1, 3]))
     database_url = env.str("DATABASE_URL", "", validate=_is_postgres_url)
     kafka_bootstrap_servers = env.str("KAFKA_BOOTSTRAP_SERVERS", "", validate=_is_server_list)
+    kafka_passwords = env.str("KAFKA_PASSWORDS_DIR", "", validate=_is_usable_path)
     env.str("MIZAN_CACHE_DIR", "", validate=_is_usable_path)
     problems = _find_service_problems()
     try:
@@ -62,6 +65,7 @@ def read_options() -> Options:
         brokers=brokers,
         database_url=database_url or None,
         kafka_bootstrap_servers=kafka_bootstrap_servers or None,
+        kafka_passwords=Path(kafka_passwords).expanduser().resolve() if kafka_passwords else None,
         colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
         inherited=dict(os.environ),
     )

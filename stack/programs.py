@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shared.platform.private_files import write_private_file
 from stack.broker import Broker
+from stack.kafka_passwords import KafkaLogins
 from stack.keys import service_keys, without_keys
 from stack.options import Options
 from stack.orphans import STACK_DIR_VARIABLE
@@ -73,12 +74,13 @@ def broker_program(broker: Broker) -> Program:
     return Program(broker.name, "kafka", tuple(broker.command()), stop_seconds=stop_seconds)
 
 
-def service_program(service: Service, options: Options) -> Program:
-    """Return the program of a service, with an environment of its own: its port, and the keys that only it needs."""
+def service_program(service: Service, options: Options, kafka: Mapping[str, str] | None = None) -> Program:
+    """Return the program of a service, with an environment of its own: its port, its keys, and `kafka`, its login."""
     environment = {
         "HTTP_HOST": "127.0.0.1",
         "HTTP_PORT": str(options.port_base + service.port_offset),
         **service_keys(service, options),
+        **(kafka or {}),
     }
     if service.has_workers:
         metrics = options.directory / "metrics" / service.name
@@ -88,23 +90,35 @@ def service_program(service: Service, options: Options) -> Program:
     return Program(service.name, service.name, service.command, environment=environment, stop_seconds=40)
 
 
-def common_environment(options: Options, database_url: str, kafka_bootstrap_servers: str) -> dict[str, str]:
-    """Return the environment of every program: what we inherited, the engines, and the mark of this stack. No keys."""
-    inherited = {
-        name: value for name, value in options.inherited.items() if name != "PROMETHEUS_MULTIPROC_DIR"
+def kafka_environment(
+    options: Options, bootstrap_servers: str, logins: KafkaLogins | None, principal: str | None
+) -> dict[str, str]:
+    """Return what a principal needs to use Kafka; nothing for a program that does not use it."""
+    if principal is None:
+        return {}
+    replication = {"KAFKA_REPLICATION_FACTOR": str(options.brokers)}
+    return {
+        "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
+        **(replication if options.kafka_bootstrap_servers is None else {}),
+        **(logins.environment(principal) if logins else {}),
     }
-    environment = {
+
+
+def common_environment(options: Options, database_url: str) -> dict[str, str]:
+    """Return the environment of every program: what we inherited, the database, and the mark of this stack. No keys."""
+    inherited = {name: value for name, value in options.inherited.items() if not _is_for_one_program(name)}
+    return {
         "MIZAN_ENV": "development",
         **_development_defaults(options),
         **without_keys(inherited),
         "DATABASE_URL": database_url,
-        "KAFKA_BOOTSTRAP_SERVERS": kafka_bootstrap_servers,
         "PYTHONUNBUFFERED": "1",
         STACK_DIR_VARIABLE: str(options.directory),
     }
-    if options.kafka_bootstrap_servers is None:
-        environment["KAFKA_REPLICATION_FACTOR"] = str(options.brokers)
-    return environment
+
+
+def _is_for_one_program(name: str) -> bool:
+    return name in {"PROMETHEUS_MULTIPROC_DIR", "KAFKA_BOOTSTRAP_SERVERS", "KAFKA_PASSWORDS_DIR"}
 
 
 def _development_defaults(options: Options) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from shared.domain.kafka_principals import ADMIN, CHECKOUT_VERIFIER, MONITOR, SCHEDULER, WEBHOOKS
 from shared.platform.keys import PROCESS_PURPOSES
 from shared.platform.settings import KeyPurpose
 
@@ -22,6 +23,8 @@ class Service:
     """Its entries in stack.json: key → address, where {port} is its port."""
     has_workers: bool = False
     """Whether it runs several processes, which collect their metrics in a shared directory."""
+    kafka_principal: str | None = None
+    """Who it is to Kafka. A service without a principal does not learn where Kafka is."""
     in_production: bool = True
     key_purposes: frozenset[KeyPurpose] = frozenset()
     """The purposes whose keys it gets, and no other program."""
@@ -37,11 +40,12 @@ class Job:
 
     name: str
     command: tuple[str, ...]
+    kafka_principal: str | None = None
 
 
 JOBS = (
     Job("migrate", (sys.executable, "-m", "mizan", "migrate")),
-    Job("topics", (sys.executable, "-m", "mizan", "topics")),
+    Job("topics", (sys.executable, "-m", "mizan", "topics"), ADMIN.name),
 )
 
 # Public addresses: environment variable → offset from PORT_BASE.
@@ -83,6 +87,7 @@ SERVICES = (
         (sys.executable, "-m", "services.checkout.verification"),
         MappingProxyType({"checkout_verifier_url": "http://127.0.0.1:{port}"}),
         key_purposes=PROCESS_PURPOSES["checkout-verifier"],
+        kafka_principal=CHECKOUT_VERIFIER.name,
     ),
     Service(
         "dashboard",
@@ -98,12 +103,14 @@ SERVICES = (
         (sys.executable, "-m", "services.webhooks"),
         MappingProxyType({"webhooks_url": "http://127.0.0.1:{port}"}),
         key_purposes=PROCESS_PURPOSES["webhooks"],
+        kafka_principal=WEBHOOKS.name,
     ),
     Service(
         "scheduler",
         6,
         (sys.executable, "-m", "services.scheduler"),
         MappingProxyType({"scheduler_url": "http://127.0.0.1:{port}"}),
+        kafka_principal=SCHEDULER.name,
     ),
     Service(
         "monitor",
@@ -111,6 +118,7 @@ SERVICES = (
         (sys.executable, "-m", "services.monitor"),
         MappingProxyType({"monitor_url": "http://127.0.0.1:{port}"}),
         key_purposes=PROCESS_PURPOSES["monitor"],
+        kafka_principal=MONITOR.name,
     ),
 )
 

@@ -16,11 +16,20 @@ from psycopg.conninfo import conninfo_to_dict
 from shared.platform.process import EX_CONFIG
 from stack.errors import StackError
 from stack.kafka import KafkaCluster, install_kafka
+from stack.kafka_passwords import KafkaLogins
 from stack.options import Options
 from stack.ports import EnginePorts
 from stack.postgres import Postgres
 from stack.processes import process_tree, send_signal, wait_until
-from stack.programs import DEMO_FILE, PROJECT, Program, broker_program, postgres_program, service_program
+from stack.programs import (
+    DEMO_FILE,
+    PROJECT,
+    Program,
+    broker_program,
+    kafka_environment,
+    postgres_program,
+    service_program,
+)
 from stack.services import Job, Service
 
 SERVICE_SECONDS = 120
@@ -100,6 +109,8 @@ class Engine:
     address: str
     phase: StartupPhase | None
     notes: tuple[str, ...] = ()
+    logins: KafkaLogins | None = None
+    """Of Kafka; None if all clients use the settings that we inherited."""
 
 
 def prepare_database(options: Options) -> Engine:
@@ -118,7 +129,9 @@ def prepare_database(options: Options) -> Engine:
 def prepare_kafka(options: Options) -> Engine:
     if options.kafka_bootstrap_servers is not None:
         check_external_kafka(options.kafka_bootstrap_servers)
-        return Engine(options.kafka_bootstrap_servers, None)
+        protocol = options.inherited.get("KAFKA_CLIENT_SECURITY_PROTOCOL", "SASL_PLAINTEXT")
+        logins = KafkaLogins(options.kafka_passwords, protocol) if options.kafka_passwords else None
+        return Engine(options.kafka_bootstrap_servers, None, logins=logins)
     ports = EnginePorts(options.directory, options.port_base).brokers(options.brokers)
     cluster = KafkaCluster(options.directory / "kafka", ports, install_kafka(options.cache))
     cluster.prepare()
@@ -127,11 +140,18 @@ def prepare_kafka(options: Options) -> Engine:
         tuple(broker_program(broker) for broker in cluster.brokers),
         lambda _, log, running: cluster.wait_ready(log, running),
     )
-    return Engine(cluster.bootstrap_servers, phase)
+    return Engine(cluster.bootstrap_servers, phase, logins=KafkaLogins(cluster.password_directory))
 
 
-def services_phase(services: Sequence[Service], options: Options) -> StartupPhase:
-    programs = tuple(service_program(service, options) for service in services)
+def services_phase(services: Sequence[Service], options: Options, kafka: Engine) -> StartupPhase:
+    programs = tuple(
+        service_program(
+            service,
+            options,
+            kafka_environment(options, kafka.address, kafka.logins, service.kafka_principal),
+        )
+        for service in services
+    )
     return StartupPhase("Services", programs, _wait_for_service)
 
 

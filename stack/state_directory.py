@@ -54,7 +54,7 @@ class StackFile:
             {} if options.kafka_bootstrap_servers else {"kafka_replication_factor": options.brokers}
         )
 
-    def write(self, facts: Mapping[str, str], pids: Mapping[str, int], demo: Mapping[str, str]) -> None:
+    def write(self, facts: Mapping[str, Any], pids: Mapping[str, int], demo: Mapping[str, str]) -> None:
         content: dict[str, Any] = {**facts, **self._replication, "pids": dict(pids), "demo": dict(demo)}
         write_private_file(self.path, json.dumps(content, indent=2) + "\n")
 

@@ -13,6 +13,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from shared.platform.database.pool import Database
+from shared.platform.kafka.access import Principal
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import (
@@ -30,11 +31,12 @@ from shared.platform.settings import (
 )
 from stack import ports
 from stack.engines import Engines
+from stack.kafka_passwords import KafkaLogins
 from tests.clock import Clock
 from tests.constants import CHECKOUT_URL
 from tests.databases import Databases
 from tests.engines import TestEngines, engine_directory, start_embedded, start_in_docker
-from tests.topics import TopicPool, new_prefix, retry_after_restart
+from tests.topics import TopicPool, as_principal, new_prefix, retry_after_restart
 
 # No time limit per example: the machine may be busy.
 hypothesis.settings.register_profile(
@@ -57,13 +59,14 @@ def engines() -> Iterator[TestEngines]:
     """Use DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS if set, else Docker if asked for, else embedded engines."""
     given = os.environ.get("DATABASE_URL"), os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if given[0] and given[1]:
-        yield TestEngines(given[0], given[1])
+        passwords = os.environ.get("KAFKA_PASSWORDS_DIR")
+        yield TestEngines(given[0], given[1], KafkaLogins(Path(passwords)) if passwords else None)
     elif os.environ.get("MIZAN_TEST_STACK") == "docker":
         images = (
             os.environ.get("POSTGRES_IMAGE", "postgres:18"),
             os.environ.get("KAFKA_IMAGE", "apache/kafka:4.3.1"),
         )
-        with start_in_docker(*images) as made:
+        with engine_directory() as directory, start_in_docker(*images, directory / "passwords") as made:
             yield made
     else:
         with engine_directory() as directory, start_embedded(directory) as made:
@@ -138,9 +141,11 @@ def topic_pool(engines: TestEngines) -> Iterator[TopicPool]:
                     "session.timeout.ms": "6000",
                     "heartbeat.interval.ms": "500",
                     "log_level": "0",
+                    **engines.kafka_client(),
                 }
             ),
-        )
+        ),
+        engines.kafka_logins,
     )
     yield made
     made.close()
@@ -148,7 +153,10 @@ def topic_pool(engines: TestEngines) -> Iterator[TopicPool]:
 
 @pytest.fixture
 def kafka_settings(topic_pool: TopicPool, request: pytest.FixtureRequest) -> Iterator[KafkaSettings]:
-    """Settings with a topic prefix for this test alone. The topics exist if the test uses `all_topics`."""
+    """The admin's settings with a topic prefix for this test alone. The topics exist if the test uses `all_topics`.
+
+    They are for the test itself. Code of a service uses `as_principal(settings, …)`.
+    """
     prefix = topic_pool.take() if "all_topics" in request.fixturenames else new_prefix()
     settings = replace(topic_pool.settings, topic_prefix=prefix)
     if not any(map(request.node.get_closest_marker, ("kills", "stack", "cluster"))):
@@ -156,6 +164,12 @@ def kafka_settings(topic_pool: TopicPool, request: pytest.FixtureRequest) -> Ite
         settings = replace(settings, client={**settings.client, "enable.idempotence": "false"})
     yield settings
     topic_pool.give_back(prefix)
+
+
+@pytest.fixture
+def kafka_as(kafka_settings: KafkaSettings) -> Callable[[Principal], KafkaSettings]:
+    """Return the Kafka settings of the test for one principal."""
+    return lambda principal: as_principal(kafka_settings, principal)
 
 
 @pytest.fixture

@@ -13,8 +13,11 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
+from shared.domain.kafka_principals import ADMIN
+from stack.broker import BROKER_PRINCIPAL, access_settings
 from stack.engines import Engines, embedded_engines
-from stack.kafka import count_brokers
+from stack.kafka import USERS, count_brokers, set_users
+from stack.kafka_passwords import KafkaLogins, ensure_passwords
 from stack.ports import HOST, find_free_ports
 from stack.postgres import is_answering
 from tests.logs import attach_log
@@ -27,9 +30,15 @@ class TestEngines:
 
     database_url: str
     kafka_bootstrap_servers: str
+    kafka_logins: KafkaLogins | None
+    """How each principal logs in to Kafka; None if the Kafka of the environment has neither passwords nor ACLs."""
     embedded: Engines | None = None
 
     __test__ = False
+
+    def kafka_client(self, principal: str = ADMIN.name) -> dict[str, str]:
+        """Return the settings with which a principal logs in to Kafka."""
+        return self.kafka_logins.client(principal) if self.kafka_logins else {}
 
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  a file system, not a file with a name that others can guess
@@ -57,7 +66,9 @@ def start_embedded(directory: Path) -> Iterator[TestEngines]:
         for log in ("postgres.log", "kafka.log"):
             attach_log(directory / log)
         _make_logins_cheap(engines.database_url)
-        yield TestEngines(engines.database_url, engines.kafka_bootstrap_servers, engines)
+        yield TestEngines(
+            engines.database_url, engines.kafka_bootstrap_servers, engines.kafka_logins, engines
+        )
 
 
 def _make_logins_cheap(url: str) -> None:
@@ -73,7 +84,7 @@ def _make_logins_cheap(url: str) -> None:
 
 
 @contextmanager
-def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngines]:
+def start_in_docker(postgres_image: str, kafka_image: str, password_directory: Path) -> Iterator[TestEngines]:
     # Imported here, so that runs without Docker do not need this library.
     from testcontainers.core.config import testcontainers_config  # noqa: PLC0415
     from testcontainers.core.container import DockerContainer  # noqa: PLC0415
@@ -86,8 +97,9 @@ def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngin
     postgres = DockerContainer(postgres_image)
     for name in ("USER", "PASSWORD", "DB"):
         postgres.with_env(f"POSTGRES_{name}", "mizan")
+    passwords = ensure_passwords(password_directory, [BROKER_PRINCIPAL, *USERS])
     kafka = DockerContainer(kafka_image)
-    for name, value in _broker_settings(kafka_port).items():
+    for name, value in _broker_settings(kafka_port, passwords[BROKER_PRINCIPAL]).items():
         kafka.with_env(f"KAFKA_{name}", value)
     # Fixed ports, because a broker must know its advertised address before it starts. The library has no option to
     # bind to this machine only, and its types do not allow it.
@@ -98,8 +110,10 @@ def start_in_docker(postgres_image: str, kafka_image: str) -> Iterator[TestEngin
         url = f"postgresql://mizan:mizan@{HOST}:{postgres_port}/mizan"
         servers = f"{HOST}:{kafka_port}"
         eventually(lambda: is_answering(url), within=120)
-        eventually(lambda: count_brokers(servers) == 1, within=120)
-        yield TestEngines(url, servers)
+        logins = KafkaLogins(password_directory)
+        eventually(lambda: set_users(servers, passwords), within=120)
+        eventually(lambda: count_brokers(servers, logins.client(ADMIN.name)) == 1, within=120)
+        yield TestEngines(url, servers, logins)
 
 
 def _can_pull(image: str) -> bool:
@@ -119,13 +133,20 @@ def _can_pull(image: str) -> bool:
     return True
 
 
-def _broker_settings(port: int) -> dict[str, str]:
+def _broker_settings(port: int, password: str) -> dict[str, str]:
+    """Return the variables of the broker's container, without KAFKA_ before them. Its access is that of the stack."""
+    access = {
+        name.upper().replace("-", "___").replace(".", "_"): value
+        for name, value in access_settings(password).items()
+    }
     return {
+        **access,
         "NODE_ID": "1",
         "PROCESS_ROLES": "broker,controller",
-        "LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
-        "ADVERTISED_LISTENERS": f"PLAINTEXT://{HOST}:{port}",
-        "LISTENER_SECURITY_PROTOCOL_MAP": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "LISTENERS": "CLIENT://:9092,CONTROLLER://:9093",
+        "ADVERTISED_LISTENERS": f"CLIENT://{HOST}:{port}",
+        "LISTENER_SECURITY_PROTOCOL_MAP": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "INTER_BROKER_LISTENER_NAME": "CLIENT",
         "CONTROLLER_LISTENER_NAMES": "CONTROLLER",
         "CONTROLLER_QUORUM_VOTERS": "1@localhost:9093",
         "OFFSETS_TOPIC_REPLICATION_FACTOR": "1",

@@ -13,13 +13,22 @@ import requests
 from flask import Flask
 from werkzeug.serving import make_server
 
+from shared.domain.kafka_principals import CHECKOUT_VERIFIER, MONITOR, SCHEDULER, WEBHOOKS
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.ports import find_free_ports
 from stack.programs import DEVELOPMENT_LIMITS
+from tests.topics import as_principal, kafka_variables
+
+_PRINCIPALS = {
+    "services.checkout.verification": CHECKOUT_VERIFIER,
+    "services.monitor": MONITOR,
+    "services.scheduler": SCHEDULER,
+    "services.webhooks": WEBHOOKS,
+}
 
 
 class ServiceProcess:
-    """Starts a service as a process that a test can query and kill."""
+    """Starts a service as a process that a test can query and kill. It logs in to Kafka as its own principal."""
 
     def __init__(
         self, module: str, root: Path, database: DatabaseSettings, kafka: KafkaSettings, **environment: str
@@ -31,8 +40,7 @@ class ServiceProcess:
             **os.environ,  # noqa: TID251  the process needs PATH and the like
             **DEVELOPMENT_LIMITS,
             "DATABASE_URL": database.url,
-            "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers,
-            "KAFKA_TOPIC_PREFIX": kafka.topic_prefix,
+            **kafka_variables(as_principal(kafka, _PRINCIPALS[module]) if module in _PRINCIPALS else kafka),
             "HTTP_PORT": str(self.port),
             **environment,
         }

@@ -16,10 +16,13 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from shared.domain.messages import AnyMessage, IntentEvent, decode
 from shared.domain.topics import ALL_TOPICS, PAYMENT_INTENT_EVENTS
 from shared.platform.kafka import clients
+from shared.platform.kafka.access import Acl, Principal, acls_of, sasl_client
+from shared.platform.kafka.access_setup import AccessAdmin, AccessRefusedError, with_login
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import KafkaSettings
+from stack.kafka_passwords import KafkaLogins
 from tests.waiting import eventually
 
 
@@ -76,6 +79,8 @@ def delete_topic(kafka: KafkaSettings, topic: Topic) -> None:
 
 
 _TIMEOUT_S = 2.0
+LOGIN = sasl_client("", "").keys()
+"""The client settings with which a principal logs in."""
 
 retry_after_restart = retry(
     retry=retry_if_exception_type(KafkaUnavailableError), stop=stop_after_attempt(4), reraise=True
@@ -87,16 +92,54 @@ def new_prefix() -> str:
     return f"t{uuid4().hex[:8]}."
 
 
+def kafka_variables(settings: KafkaSettings) -> dict[str, str]:
+    """Return the settings as environment variables, for a process."""
+    names = {
+        f"KAFKA_CLIENT_{name.replace('.', '_').upper()}": value
+        for name, value in settings.client.items()
+        if name in LOGIN
+    }
+    return {
+        "KAFKA_BOOTSTRAP_SERVERS": settings.bootstrap_servers,
+        "KAFKA_TOPIC_PREFIX": settings.topic_prefix,
+        **names,
+    }
+
+
+_pools: list["TopicPool"] = []
+"""The pool of this run, once a test has used Kafka."""
+
+
+def as_principal(settings: KafkaSettings, principal: Principal) -> KafkaSettings:
+    """Return the same settings for one principal, which may do with these topics what it may do in an installation.
+
+    Settings that lead to another Kafka, or to none, stay as they are.
+    """
+    for pool in _pools:
+        if pool.settings.bootstrap_servers == settings.bootstrap_servers:
+            return pool.as_principal(settings, principal)
+    return settings
+
+
 class TopicPool:
-    def __init__(self, settings: KafkaSettings) -> None:
-        """`settings` are those of every test, except for the prefix."""
+    def __init__(self, settings: KafkaSettings, logins: KafkaLogins | None) -> None:
+        """`settings` are those of every test, except for the prefix. They are the admin's."""
         self.settings = settings
+        self._logins = logins
+        self._access = AccessAdmin(settings)
+        _pools[:] = [self]
         self._admin = AdminClient(
-            {"bootstrap.servers": settings.bootstrap_servers, "log_level": 0, "reconnect.backoff.max.ms": 500}
+            {
+                **{name: value for name, value in settings.client.items() if name in LOGIN},
+                "bootstrap.servers": settings.bootstrap_servers,
+                "log_level": 0,
+                "reconnect.backoff.max.ms": 500,
+            }
         )
         self._background = ThreadPoolExecutor(1, "topics")
         self._next: Future[str] | None = None
         self._used: list[str] = []
+        self._granted: set[Acl] = set()
 
     def take(self) -> str:
         """Return a prefix whose topics all exist."""
@@ -119,12 +162,25 @@ class TopicPool:
 
     def close(self) -> None:
         self._background.shutdown(cancel_futures=True)
+        _pools.clear()
 
     @retry_after_restart
     def _make(self) -> str:
         made = replace(self.settings, topic_prefix=new_prefix())
         ensure_topics(made, ALL_TOPICS)
         return made.topic_prefix
+
+    def as_principal(self, settings: KafkaSettings, principal: Principal) -> KafkaSettings:
+        """Return the settings of this principal. Its ACLs for the prefix are created, and nothing else is."""
+        if self._logins is None:
+            return settings
+        wanted = acls_of(principal, settings.topic_prefix)
+        if not wanted <= self._granted:
+            retry_after_restart(self._access.create_acls)(wanted)
+            # The broker learns of them from the controller.
+            eventually(lambda: wanted <= set(self._access.fetch_acls()))
+            self._granted |= wanted
+        return with_login(settings, self._logins.client(principal.name))
 
     def _delete_used(self) -> None:
         """Delete the topics that were given back. If Kafka is down, the next call does it."""
@@ -133,5 +189,9 @@ class TopicPool:
         except KafkaException:
             return
         used, self._used = self._used, []
+        if granted := {acl for acl in self._granted if acl.name.startswith(tuple(used))}:
+            with suppress(KafkaUnavailableError, AccessRefusedError):
+                self._access.remove_acls(granted)
+            self._granted -= granted
         if names := [name for name in there if name.startswith(tuple(used))]:
             self._admin.delete_topics(names, operation_timeout=30, request_timeout=30)

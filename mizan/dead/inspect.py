@@ -46,7 +46,7 @@ def list_command(kind: str, origin: str | None, is_dismissed: bool, limit: int, 
     if (origin is not None or is_dismissed) and kind != _DEAD_LETTERS:
         raise click.UsageError("--origin and --dismissed apply to dead letters only.")
     rows: Iterator[Mapping[str, Any]]
-    with command_settings() as settings, open_transaction(settings) as connection:
+    with command_settings(uses_kafka=True) as settings, open_transaction(settings) as connection:
         if kind == _DEAD_LETTERS:
             rows = (
                 _dead_letter_row(one, as_json)
@@ -138,7 +138,7 @@ def find_by_id_or_offset(connection: Connection[Any], settings: KafkaSettings, t
 @json_option
 def show_command(name: str, as_json: bool) -> None:
     """Show a dead letter with its record, or a delivery with its last response; secrets are removed."""
-    with command_settings() as settings, open_transaction(settings) as connection:
+    with command_settings(uses_kafka=True) as settings, open_transaction(settings) as connection:
         delivery_id = parse_delivery_id(name)
         if delivery_id is None:
             letter = find_by_id_or_offset(connection, settings.kafka, name)

@@ -43,7 +43,7 @@ def replay_command(names: Sequence[str], everything: bool, origin: str | None, y
         raise click.UsageError("Give either IDs or --all.")
     if not everything and (origin is not None or yes):
         raise click.UsageError("--origin and --yes need --all.")
-    with command_settings() as settings:
+    with command_settings(uses_kafka=True) as settings:
         is_done = _replay_all(settings, origin, yes) if everything else _replay_named(settings, names)
     if not is_done:
         sys.exit(1)
@@ -56,7 +56,7 @@ def replay_command(names: Sequence[str], everything: bool, origin: str | None, y
 )
 def dismiss_command(names: Sequence[str], reason: str) -> None:
     """Dismiss dead letters: they leave the list, the counts and the alert. Exit code 1 if one fails."""
-    with command_settings() as settings:
+    with command_settings(uses_kafka=True) as settings:
         is_done = _each(names, partial(_dismiss_one, settings, reason))
     if not is_done:
         sys.exit(1)

@@ -47,7 +47,7 @@ def audit_command(context: click.Context, as_json: bool, database_only: bool) ->
     Exit code 0: nothing is lost, doubled or stuck. 1: something is. 2: the audit could not be completed.
     """
     try:
-        with command_settings() as settings:
+        with command_settings(uses_kafka=True) as settings:
             kafka = None if database_only else settings.kafka
             result = _reconcile(settings, kafka, _print_progress if sys.stderr.isatty() else _ignore_progress)
     except click.ClickException as error:

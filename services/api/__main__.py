@@ -8,7 +8,7 @@ from shared.platform.process import PortNotUsableError, exit_with_error, start_p
 
 
 def main() -> None:
-    settings = start_process(SERVICE)
+    settings = start_process(SERVICE, uses_kafka=False)
     try:
         serve(
             make_worker_app,

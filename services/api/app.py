@@ -26,7 +26,7 @@ _STATEMENT_TIMEOUT_S = 5
 
 def make_worker_app() -> Flask:
     """Create the application of a worker, in the worker's own process."""
-    settings = start_worker_process(SERVICE)
+    settings = start_worker_process(SERVICE, uses_kafka=False)
     start_tracing(SERVICE, settings.tracing)
     # Callers of the API do not wait long, and each thread has its own connection.
     database_settings = replace(

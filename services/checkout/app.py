@@ -29,7 +29,7 @@ _MAX_FORM_BYTES = 16 * 1024
 
 def make_worker_app() -> Flask:
     """Create the application in a worker process."""
-    settings = start_worker_process(SERVICE)
+    settings = start_worker_process(SERVICE, uses_kafka=False)
     start_tracing(SERVICE, settings.tracing)
     # No connection is held while waiting for a provider, so a few connections serve many threads.
     database_settings = replace(

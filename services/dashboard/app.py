@@ -43,7 +43,7 @@ error_page = make_error_page(
 
 def make_worker_app() -> Flask:
     """Create the application in a worker process."""
-    settings = start_worker_process(SERVICE)
+    settings = start_worker_process(SERVICE, uses_kafka=False)
     start_tracing(SERVICE, settings.tracing)
     database_settings = replace(
         settings.database, pool_size=min(settings.dashboard.threads, settings.database.pool_size)

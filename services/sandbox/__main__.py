@@ -20,7 +20,9 @@ class SandboxNotConfiguredError(Exception):
 
 def main() -> None:
     settings = start_process(
-        SERVICE, refused_in_production="The sandbox moves no real money: do not start it here."
+        SERVICE,
+        uses_kafka=False,
+        refused_in_production="The sandbox moves no real money: do not start it here.",
     )
     try:
         sandbox = _require_sandbox(settings)

@@ -31,12 +31,14 @@ class PortNotUsableError(Exception):
     """The address cannot be used, most often because another process listens on it."""
 
 
-def start_process(service: str, *, refused_in_production: str | None = None) -> Settings:
+def start_process(
+    service: str, *, uses_kafka: bool = True, refused_in_production: str | None = None
+) -> Settings:
     """Read the settings and set up logging; end the process with a list of problems if there are any.
 
     `refused_in_production` is the reason why this service must never run there.
     """
-    parsed = read_environment()
+    parsed = read_environment(uses_kafka=uses_kafka)
     settings = parsed.settings
     if not parsed.problems:
         _set_up_logging(service, settings)
@@ -46,17 +48,17 @@ def start_process(service: str, *, refused_in_production: str | None = None) -> 
         problems["MIZAN_ENV"] = [refused_in_production]
     if problems:
         exit_with_error(service, SettingsError(problems))
-    if is_production and settings.kafka.replication_factor == 1:
+    if is_production and uses_kafka and settings.kafka.replication_factor == 1:
         _log.warning("KAFKA_REPLICATION_FACTOR is 1: if a broker loses its disk, its records are lost")
     if is_production and settings.secret_keys:
         _log.warning("MIZAN_SECRET_KEYS is still read: run `mizan keys reseal`, then remove it")
     return settings
 
 
-def start_worker_process(service: str) -> Settings:
+def start_worker_process(service: str, *, uses_kafka: bool = True) -> Settings:
     """Do the same in a child of a process that `start_process` has checked."""
     try:
-        settings = read_settings()
+        settings = read_settings(uses_kafka=uses_kafka)
     except SettingsError as error:
         exit_with_error(service, error)
     _set_up_logging(service, settings)

@@ -15,6 +15,7 @@ from services.scheduler.jobs.verification_requests import VerificationRequests
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
+from shared.domain.kafka_principals import CHECKOUT_VERIFIER, SCHEDULER
 from shared.domain.topics import CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -27,6 +28,7 @@ from tests.checkout.customer import Customer
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
 from tests.scheduler.running_jobs import running_jobs
 from tests.servers import serve
+from tests.topics import as_principal
 
 PROVIDER_TIMEOUT_S = 2.0
 SILENCE_S = 4.0
@@ -128,11 +130,14 @@ class CheckoutWorld:
         dependencies = build_dependencies(self.settings, database)
         verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
         handler = ThreadPoolHandler(verifier.handle, MAX_CONCURRENT_INQUIRIES)
-        loop = verifier_loop(self.settings, handler)
+        own = replace(self.settings, kafka=as_principal(kafka, CHECKOUT_VERIFIER))
+        loop = verifier_loop(own, handler)
         thread = Thread(target=loop.run, daemon=True)
         thread.start()
         stop = Event()
-        relay = OutboxRelay(self.settings.database, ConfirmingProducer(kafka, "relay"), stop)
+        relay = OutboxRelay(
+            self.settings.database, ConfirmingProducer(as_principal(kafka, SCHEDULER), "relay"), stop
+        )
         try:
             with running_jobs(VerificationRequests(database), relay, stop=stop):
                 yield

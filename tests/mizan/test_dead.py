@@ -9,6 +9,7 @@ import pytest
 from mizan.command_context import acting_operator
 from shared.domain.dead_letters import topic_reader
 from shared.domain.dead_letters.replays import latest_replay_run, start_replay_run
+from shared.domain.kafka_principals import CLI
 from shared.domain.messages import DeliveryExhausted, encode
 from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
@@ -17,6 +18,7 @@ from tests.constants import UNKNOWN_ID
 from tests.dashboard.delivery_rows import Deliveries
 from tests.mizan.conftest import Mizan
 from tests.shared.domain.dead_letters.dead_letter_topic import AMAL, BEGINNING, DeadLetterTopic
+from tests.topics import as_principal, kafka_variables
 
 
 @pytest.fixture
@@ -28,8 +30,7 @@ def dead_letter_topic(database: Database, all_topics: KafkaSettings) -> DeadLett
 def dead(run: Mizan, kafka_settings: KafkaSettings) -> Mizan:
     """Run `mizan dead …`, which needs Kafka."""
     found = {
-        "KAFKA_BOOTSTRAP_SERVERS": kafka_settings.bootstrap_servers,
-        "KAFKA_TOPIC_PREFIX": kafka_settings.topic_prefix,
+        **kafka_variables(as_principal(kafka_settings, CLI)),
     }
     return lambda *words, **more: run("dead", *words, **{**found, **more})
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from shared.domain.kafka_principals import CLI
 from shared.domain.messages import DeliveryDue
 from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.kafka import clients
@@ -17,6 +18,7 @@ from shared.platform.settings import KafkaSettings
 from stack.ports import find_free_ports
 from tests.mizan.conftest import Mizan
 from tests.scheduler.deliveries import Line
+from tests.topics import as_principal, kafka_variables
 from tests.waiting import eventually
 
 DELAYED = WEBHOOKS_DELAY[7]
@@ -26,8 +28,7 @@ DELAYED = WEBHOOKS_DELAY[7]
 def environment(environment: dict[str, str], kafka_settings: KafkaSettings) -> dict[str, str]:
     return {
         **environment,
-        "KAFKA_BOOTSTRAP_SERVERS": kafka_settings.bootstrap_servers,
-        "KAFKA_TOPIC_PREFIX": kafka_settings.topic_prefix,
+        **kafka_variables(as_principal(kafka_settings, CLI)),
     }
 
 

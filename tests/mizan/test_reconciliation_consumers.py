@@ -7,12 +7,14 @@ from contextlib import contextmanager
 import pytest
 
 from mizan.reconciliation import checks
+from shared.domain.kafka_principals import CLI
 from shared.domain.topics import ALL_TOPICS, WEBHOOKS_DELIVER
 from shared.platform.kafka import clients
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 from stack.ports import find_free_ports
 from tests.mizan.conftest import Mizan
+from tests.topics import as_principal, kafka_variables
 from tests.waiting import eventually
 
 GROUPS = [topic for topic in ALL_TOPICS if topic.group]
@@ -22,8 +24,7 @@ GROUPS = [topic for topic in ALL_TOPICS if topic.group]
 def environment(environment: dict[str, str], all_topics: KafkaSettings) -> dict[str, str]:
     return {
         **environment,
-        "KAFKA_BOOTSTRAP_SERVERS": all_topics.bootstrap_servers,
-        "KAFKA_TOPIC_PREFIX": all_topics.topic_prefix,
+        **kafka_variables(as_principal(all_topics, CLI)),
     }
 
 

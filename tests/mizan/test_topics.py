@@ -12,14 +12,14 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 from tests.mizan.conftest import Mizan
 from tests.scheduler.deliveries import Line
+from tests.topics import kafka_variables
 
 
 @pytest.fixture
 def environment(environment: dict[str, str], kafka_settings: KafkaSettings) -> dict[str, str]:
     return {
         **environment,
-        "KAFKA_BOOTSTRAP_SERVERS": kafka_settings.bootstrap_servers,
-        "KAFKA_TOPIC_PREFIX": kafka_settings.topic_prefix,
+        **kafka_variables(kafka_settings),
     }
 
 

@@ -1,5 +1,6 @@
 """Polling a real Kafka: groups without members, stalled groups, late delay topics, and an unavailable Kafka."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -64,7 +65,8 @@ def kinds(world: MonitorWorld) -> dict[ProblemKind, str]:
 @contextmanager
 def consumer(world: MonitorWorld, root: Path, topic: Topic) -> Iterator["subprocess.Popen[bytes]"]:
     kafka = world.settings.kafka
-    arguments = [kafka.bootstrap_servers, kafka.topic_prefix, topic.name]
+    login = json.dumps(dict(kafka.client))
+    arguments = [kafka.bootstrap_servers, kafka.topic_prefix, login, topic.name]
     process = subprocess.Popen([sys.executable, "-m", "tests.monitor.consumer", *arguments], cwd=root)
     try:
         yield process

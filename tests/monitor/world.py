@@ -12,6 +12,7 @@ from services.monitor.inspection.snapshots import SystemState
 from shared.domain.accounts.operators import add_operator
 from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
+from shared.domain.kafka_principals import MONITOR
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
@@ -19,6 +20,7 @@ from shared.platform.settings import Settings, WebhookSettings
 from stack.ports import find_free_ports
 from tests.page_client import PageClient
 from tests.servers import serve
+from tests.topics import as_principal
 from tests.waiting import eventually
 
 PASSWORD = "correct horse battery staple"
@@ -45,7 +47,9 @@ class MonitorWorld:
             public_urls=replace(settings.public_urls, monitor=self.url),
             webhooks=WebhookSettings(allow_private=True),
         )
-        self.inspector = SystemInspector(self.settings, database)
+        # The test itself uses `settings`, which are those of the admin.
+        self._own = replace(self.settings, kafka=as_principal(self.settings.kafka, MONITOR))
+        self.inspector = SystemInspector(self._own, database)
         """Not started: the test polls explicitly."""
         self.merchant_id, self.application = self.make_application("Tripoli Coffee")
 
@@ -91,5 +95,5 @@ class MonitorWorld:
 
     @contextmanager
     def serve(self) -> Iterator[None]:
-        with serve(make_app(self.settings, self.database, self.inspector), self.port):
+        with serve(make_app(self._own, self.database, self.inspector), self.port):
             yield

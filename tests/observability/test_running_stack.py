@@ -35,7 +35,7 @@ def stack(
     """A stack in which a customer has paid and the merchant was notified."""
     database = databases.take()
     directory = tmp_path_factory.mktemp("observed") / "stack"
-    places = databases.url(database), engines.kafka_bootstrap_servers, f"t{uuid4().hex[:8]}."
+    places = engines, databases.url(database), f"t{uuid4().hex[:8]}."
     with whole_stack(directory, *places) as running:
         _pay_and_be_told(running)
         yield running

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
+from tests.engines import TestEngines
 from tests.readme.documents import README, commands
 from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 
@@ -20,10 +21,10 @@ _PORT = re.compile(r"127\.0\.0\.1:80(\d\d)")
 
 @pytest.fixture
 def stack(
-    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+    tmp_path: Path, engines: TestEngines, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[RunningStack]:
-    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
-    with whole_stack(tmp_path / "stack", *engines) as running:
+    places = engines, database_settings.url, kafka_settings.topic_prefix
+    with whole_stack(tmp_path / "stack", *places) as running:
         yield running
 
 

@@ -14,6 +14,7 @@ from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.states import IntentTrigger
 from shared.domain.intents.store import apply_trigger, create_or_find
+from shared.domain.kafka_principals import SCHEDULER
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.producer import ConfirmingProducer
@@ -22,7 +23,7 @@ from tests.scheduler.due_intents import Intents
 from tests.scheduler.history import KEPT, History
 from tests.scheduler.running_jobs import running_jobs
 from tests.servers import ServiceProcess
-from tests.topics import TopicReader
+from tests.topics import TopicReader, as_principal
 
 
 @pytest.fixture
@@ -68,7 +69,9 @@ class Relays:
         self._kafka = kafka
 
     def make(self, stop: Event | None = None) -> OutboxRelay:
-        return OutboxRelay(self._database, ConfirmingProducer(self._kafka, "relay"), stop or Event())
+        return OutboxRelay(
+            self._database, ConfirmingProducer(as_principal(self._kafka, SCHEDULER), "relay"), stop or Event()
+        )
 
     @contextmanager
     def running(self) -> Iterator[JobRunner]:

@@ -8,7 +8,9 @@ from time import monotonic
 import pytest
 
 from services.scheduler.job_runner import JobFailingError
+from shared.domain.kafka_principals import ADMIN
 from shared.domain.topics import ALL_TOPICS
+from shared.platform.kafka.access_setup import with_login
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines, embedded_engines
@@ -57,7 +59,9 @@ def test_publishing_continues_with_one_of_three_brokers_lost(
         embedded_engines(Path(directory), brokers=3) as three,
     ):
         settings = replace(
-            kafka_settings, bootstrap_servers=three.kafka_bootstrap_servers, replication_factor=3
+            with_login(kafka_settings, three.kafka_logins.client(ADMIN.name)),
+            bootstrap_servers=three.kafka_bootstrap_servers,
+            replication_factor=3,
         )
         assert len(ensure_topics(settings, ALL_TOPICS)) == 15
         reader = TopicReader(settings)

@@ -12,6 +12,7 @@ import pytest
 from services.scheduler import topic_backlog
 from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue, _OverdueDeliveries
 from services.scheduler.requeue_sweep import BATCH, PAUSE_AFTER_BATCH_S, WINDOW, RequeueThresholds
+from shared.domain.kafka_principals import SCHEDULER
 from shared.domain.messages import DeliveryDue
 from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.database.pool import Database
@@ -25,7 +26,7 @@ from tests.scheduler.conftest import Relays
 from tests.scheduler.deliveries import IMPATIENT, MINUTE, Line, Tables, ids, metric
 from tests.scheduler.running_jobs import running_jobs
 from tests.servers import ServiceProcess
-from tests.topics import TopicReader
+from tests.topics import TopicReader, as_principal
 from tests.waiting import error_text, eventually
 
 MakeTopics = Callable[[Sequence[Topic]], None]
@@ -42,7 +43,7 @@ def tables(database: Database) -> Tables:
 @pytest.fixture
 def job(steady: Database, kafka_settings: KafkaSettings) -> DeliveryRequeue:
     """No topic exists, so the backlog is empty."""
-    return DeliveryRequeue(steady, kafka_settings, IMPATIENT)
+    return DeliveryRequeue(steady, as_principal(kafka_settings, SCHEDULER), IMPATIENT)
 
 
 @pytest.fixture
@@ -319,7 +320,9 @@ class TestPace:
     ) -> None:
         """The sweep reads a window at a time and keeps its position, so it soon reaches the delivery behind them."""
         job = DeliveryRequeue(
-            steady, kafka_settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
+            steady,
+            as_principal(kafka_settings, SCHEDULER),
+            RequeueThresholds(sweep_interval_s=600, poll_interval_s=600),
         )
         tables.deliveries(2 * WINDOW, overdue_s=3 * LONG_OVERDUE_S, requeued_s_ago=60)
         (behind,) = tables.deliveries(overdue_s=LONG_OVERDUE_S)
@@ -334,7 +337,9 @@ class TestPace:
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """A sweep over a million deliveries takes half an hour."""
-        job = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=0.2))
+        job = DeliveryRequeue(
+            steady, as_principal(kafka_settings, SCHEDULER), RequeueThresholds(sweep_interval_s=0.2)
+        )
         tables.deliveries(2 * BATCH, overdue_s=LONG_OVERDUE_S)
         job.run_once()
         tables.deliveries(overdue_s=3 * LONG_OVERDUE_S, requeued_s_ago=60)
@@ -348,7 +353,9 @@ class TestPace:
     ) -> None:
         """Nothing is overdue enough to be requeued, but the gauge reports the deliveries that count."""
         job = DeliveryRequeue(
-            steady, kafka_settings, RequeueThresholds(sweep_interval_s=600, poll_interval_s=600)
+            steady,
+            as_principal(kafka_settings, SCHEDULER),
+            RequeueThresholds(sweep_interval_s=600, poll_interval_s=600),
         )
         tables.deliveries(WINDOW, overdue_s=10 * MINUTE, set_aside=True)
         tables.pause()
@@ -373,12 +380,16 @@ class TestPace:
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """A delivery that becomes overdue behind the current position waits for the next sweep."""
-        patient = DeliveryRequeue(steady, kafka_settings, replace(RequeueThresholds(), poll_interval_s=30))
+        patient = DeliveryRequeue(
+            steady, as_principal(kafka_settings, SCHEDULER), replace(RequeueThresholds(), poll_interval_s=30)
+        )
         assert 29 < patient.run_once() <= 30
         tables.deliveries(overdue_s=LONG_OVERDUE_S)
         patient.run_once()
         assert tables.requeued() == []
-        soon = DeliveryRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=0.2))
+        soon = DeliveryRequeue(
+            steady, as_principal(kafka_settings, SCHEDULER), RequeueThresholds(sweep_interval_s=0.2)
+        )
         soon.run_once()
         assert len(tables.requeued()) == 1
         tables.deliveries(overdue_s=LONG_OVERDUE_S + 60)
@@ -404,7 +415,7 @@ class TestPace:
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """During the measurement one succeeds, one is tried, one is set aside, one is requeued by another scheduler."""
-        overdue = _OverdueDeliveries(steady, kafka_settings, IMPATIENT)
+        overdue = _OverdueDeliveries(steady, as_principal(kafka_settings, SCHEDULER), IMPATIENT)
         found = tables.deliveries(5, overdue_s=LONG_OVERDUE_S)
         window = overdue.read_window(None)
         assert window.ids == found
@@ -430,7 +441,12 @@ class TestPace:
         overdue = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S)
         set_aside = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S, application=other, set_aside=True)
         databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
-        with running_jobs(*(DeliveryRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
+        with running_jobs(
+            *(
+                DeliveryRequeue(database, as_principal(kafka_settings, SCHEDULER), IMPATIENT)
+                for database in databases
+            )
+        ):
             eventually(lambda: len(tables.requeued()) >= len(overdue + set_aside))
             eventually(lambda: not tables.set_aside())
         for database in databases:

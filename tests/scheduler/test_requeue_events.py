@@ -11,6 +11,7 @@ from services.scheduler import topic_backlog
 from services.scheduler.jobs.requeue_events import EventRequeue, _PendingEvents
 from services.scheduler.requeue_sweep import BATCH, PAUSE_AFTER_BATCH_S, WINDOW, RequeueThresholds
 from shared.domain.intents.states import EventType
+from shared.domain.kafka_principals import SCHEDULER
 from shared.domain.messages import IntentEvent
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import Database
@@ -24,7 +25,7 @@ from tests.scheduler.conftest import Outbox, Relays
 from tests.scheduler.deliveries import IMPATIENT, MINUTE, Line, Tables, ids, metric
 from tests.scheduler.running_jobs import running_jobs
 from tests.servers import ServiceProcess
-from tests.topics import TopicReader
+from tests.topics import TopicReader, as_principal
 from tests.waiting import error_text, eventually
 
 MakeTopics = Callable[[Sequence[Topic]], None]
@@ -39,7 +40,7 @@ def tables(database: Database) -> Tables:
 @pytest.fixture
 def job(steady: Database, kafka_settings: KafkaSettings) -> EventRequeue:
     """The topic does not exist, so the backlog is empty."""
-    return EventRequeue(steady, kafka_settings, IMPATIENT)
+    return EventRequeue(steady, as_principal(kafka_settings, SCHEDULER), IMPATIENT)
 
 
 @pytest.fixture
@@ -223,7 +224,9 @@ class TestPace:
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """The sweep reads a window at a time and keeps its position, so it soon reaches the event behind them."""
-        job = EventRequeue(steady, kafka_settings, RequeueThresholds(sweep_interval_s=600))
+        job = EventRequeue(
+            steady, as_principal(kafka_settings, SCHEDULER), RequeueThresholds(sweep_interval_s=600)
+        )
         tables.events(2 * WINDOW, age_s=OLD_S + 60, requeued_s_ago=60)
         (behind,) = tables.events(age_s=OLD_S)
         assert 0 < job.run_once() < PAUSE_AFTER_BATCH_S
@@ -250,7 +253,7 @@ class TestPace:
         self, steady: Database, kafka_settings: KafkaSettings, tables: Tables
     ) -> None:
         """While the backlog is measured, one is taken in and one is requeued by another scheduler."""
-        not_taken_in = _PendingEvents(steady, kafka_settings, IMPATIENT)
+        not_taken_in = _PendingEvents(steady, as_principal(kafka_settings, SCHEDULER), IMPATIENT)
         taken_in, republished, still = tables.events(3, age_s=OLD_S)
         window = not_taken_in.read_window(None)
         assert window.ids == [taken_in, republished, still]
@@ -265,7 +268,12 @@ class TestPace:
         """They read the same events at the same time and share them."""
         made = tables.events(4 * BATCH, age_s=OLD_S)
         databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
-        with running_jobs(*(EventRequeue(database, kafka_settings, IMPATIENT) for database in databases)):
+        with running_jobs(
+            *(
+                EventRequeue(database, as_principal(kafka_settings, SCHEDULER), IMPATIENT)
+                for database in databases
+            )
+        ):
             eventually(lambda: len(tables.requeued_events()) >= len(made))
         for database in databases:
             database.close()

@@ -37,7 +37,7 @@ def stack(
     """A stack that retries webhooks after one second instead of ten."""
     directory = tmp_path_factory.mktemp("shop") / "stack"
     database = databases.take()
-    engine_urls = databases.url(database), engines.kafka_bootstrap_servers, f"t{uuid4().hex[:8]}."
+    engine_urls = engines, databases.url(database), f"t{uuid4().hex[:8]}."
     with whole_stack(directory, *engine_urls, WEBHOOK_RETRY_DELAYS="1,1,1,1,1,1,1,1") as running:
         yield running
     databases.drop(database)

@@ -12,6 +12,7 @@ from typing import Any
 
 from stack.orphans import find_orphans, stop_orphans
 from stack.ports import find_free_ports, is_free
+from tests.engines import TestEngines
 from tests.logs import attach_log
 from tests.waiting import eventually
 
@@ -39,7 +40,7 @@ class RunningStack:
         inherited = {
             name: value
             for name, value in os.environ.items()  # noqa: TID251 - the child inherits ours
-            if name not in {"DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "BROKERS"}
+            if name not in {"DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "KAFKA_PASSWORDS_DIR", "BROKERS"}
         }
         given = {"STACK_DIR": str(directory), "PORT_BASE": str(self.port_base), **environment}
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -112,15 +113,19 @@ class RunningStack:
 
 @contextmanager
 def whole_stack(
-    directory: Path, database_url: str, kafka_servers: str, topic_prefix: str, **environment: str
+    directory: Path, engines: TestEngines, database_url: str, topic_prefix: str, **environment: str
 ) -> Iterator[RunningStack]:
-    """Run the real services on the engines of the tests, as `make run` does. Stop them afterwards."""
+    """Run the real services on the engines of the tests, as `make run` does. Stop them afterwards.
+
+    Each logs in to Kafka as its own principal.
+    """
     running = RunningStack(
         directory,
         module="stack",
         port_base=0,
         DATABASE_URL=database_url,
-        KAFKA_BOOTSTRAP_SERVERS=kafka_servers,
+        KAFKA_BOOTSTRAP_SERVERS=engines.kafka_bootstrap_servers,
+        KAFKA_PASSWORDS_DIR=str(engines.kafka_logins.directory) if engines.kafka_logins else "",
         KAFKA_TOPIC_PREFIX=topic_prefix,
         **environment,
     )

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 RETURNED_VARIABLES = (
     "DATABASE_URL",
     "KAFKA_BOOTSTRAP_SERVERS",
+    "KAFKA_CLIENT_SASL_USERNAME",
     "KAFKA_REPLICATION_FACTOR",
     "MIZAN_ENV",
     "MIZAN_STACK_DIR",

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from shared.domain.kafka_principals import WEBHOOKS
 from stack.launcher import run
 from stack.options import read_options
 from stack.services import Job, Service
@@ -11,7 +12,13 @@ from stack.startup_phases import no_demo
 SERVICE = str(Path(__file__).with_name("stand_in_service.py"))
 SERVICES = [
     Service("first", 1, (sys.executable, SERVICE, "first"), {"first_url": "http://127.0.0.1:{port}"}),
-    Service("second", 6, (sys.executable, SERVICE, "second"), {"second_url": "http://127.0.0.1:{port}/v1"}),
+    Service(
+        "second",
+        6,
+        (sys.executable, SERVICE, "second"),
+        {"second_url": "http://127.0.0.1:{port}/v1"},
+        kafka_principal=WEBHOOKS.name,
+    ),
 ]
 BROKEN_SERVICE = Service("broken", 2, (sys.executable, "-c", "raise SystemExit('no such setting')"))
 JOBS = [Job("prepare", (sys.executable, "-c", "print('prepared')"))]

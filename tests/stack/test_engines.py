@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,36 +15,36 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from shared.domain.kafka_principals import ADMIN
 from stack.broker import BrokerPorts
-from stack.engines import Engines, embedded_engines
+from stack.engines import EmbeddedKafka, Engines, embedded_engines
 from stack.errors import StackError
 from stack.kafka import KafkaCluster, count_brokers
 from stack.processes import is_running
 from tests.waiting import eventually
 
+Client = Mapping[str, str]
 
-def make_topic(servers: str, copies: int = 1) -> str:
+
+def admin_client(kafka: EmbeddedKafka) -> Client:
+    return {"bootstrap.servers": kafka.bootstrap_servers, "log_level": "0", **kafka.logins.client(ADMIN.name)}
+
+
+def make_topic(client: Client, copies: int = 1) -> str:
     name = f"t-{uuid4().hex[:8]}"
-    admin = AdminClient({"bootstrap.servers": servers})
+    admin = AdminClient(dict(client))
     admin.create_topics([NewTopic(name, 1, copies)])[name].result(30)
     return name
 
 
-def produce(servers: str, topic: str, value: bytes) -> None:
-    producer = Producer({"bootstrap.servers": servers, "acks": "all", "log_level": 0})
+def produce(client: Client, topic: str, value: bytes) -> None:
+    producer = Producer({**client, "acks": "all"})
     producer.produce(topic, value)
     assert producer.flush(30) == 0
 
 
-def consume_one(servers: str, topic: str) -> bytes | None:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": uuid4().hex,
-            "auto.offset.reset": "earliest",
-            "log_level": 0,
-        }
-    )
+def consume_one(client: Client, topic: str) -> bytes | None:
+    consumer = Consumer({**client, "group.id": uuid4().hex, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:
         message = consumer.poll(30)
@@ -52,19 +53,23 @@ def consume_one(servers: str, topic: str) -> bytes | None:
         consumer.close()
 
 
+def count(client: Client) -> int:
+    return count_brokers(client["bootstrap.servers"], client)
+
+
 @pytest.mark.kills
 def test_killed_broker_keeps_its_records(killable_engines: Engines) -> None:
     """After SIGKILL and a new start it has the same port and data."""
-    servers = killable_engines.kafka_bootstrap_servers
-    topic = make_topic(servers)
-    produce(servers, topic, b"kept")
+    client = admin_client(killable_engines.kafka)
+    topic = make_topic(client)
+    produce(client, topic, b"kept")
     before = killable_engines.kafka.broker(1).pid
     killable_engines.kafka.kill()
-    assert count_brokers(servers) == 0
+    assert count(client) == 0
     killable_engines.kafka.start()
     assert killable_engines.kafka.broker(1).pid != before
-    assert killable_engines.kafka_bootstrap_servers == servers
-    assert consume_one(servers, topic) == b"kept"
+    assert admin_client(killable_engines.kafka) == client
+    assert consume_one(client, topic) == b"kept"
 
 
 @pytest.mark.kills
@@ -95,10 +100,11 @@ def test_database_restarts_in_place(killable_engines: Engines) -> None:
 @pytest.mark.kills
 def test_suspended_broker_responds_after_resume(killable_engines: Engines) -> None:
     """A suspended broker accepts connections, but does not respond."""
+    client = admin_client(killable_engines.kafka)
     killable_engines.kafka.suspend()
-    assert count_brokers(killable_engines.kafka_bootstrap_servers) == 0
+    assert count(client) == 0
     killable_engines.kafka.resume()
-    assert eventually(lambda: count_brokers(killable_engines.kafka_bootstrap_servers)) == 1
+    assert eventually(lambda: count(client)) == 1
 
 
 @pytest.mark.kills
@@ -132,10 +138,10 @@ def test_directory_of_another_cluster_size_is_refused(tmp_path: Path) -> None:
 def test_three_brokers_survive_the_loss_of_one(tmp_path: Path) -> None:
     """With three replicas, two of them in sync, no acknowledged record is lost and new ones are accepted."""
     with embedded_engines(tmp_path, brokers=3) as engines:
-        servers = engines.kafka_bootstrap_servers
-        topic = make_topic(servers, copies=3)
+        client = admin_client(engines.kafka)
+        topic = make_topic(client, copies=3)
         engines.kafka.kill(2)
-        produce(servers, topic, b"without the second")
+        produce(client, topic, b"without the second")
         engines.kafka.start(2)
         engines.kafka.kill(1)
-        assert consume_one(servers, topic) == b"without the second"
+        assert consume_one(client, topic) == b"without the second"

@@ -15,6 +15,7 @@ import requests
 from shared.platform.settings import KEY_VARIABLES, DatabaseSettings, KafkaSettings
 from stack.services import SERVICES
 from tests.checkout.customer import Customer
+from tests.engines import TestEngines
 from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 from tests.waiting import eventually
 from tests.webhooks.merchants import is_signed
@@ -27,12 +28,12 @@ Start = Callable[[], RunningStack]
 
 @pytest.fixture
 def start(
-    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+    tmp_path: Path, engines: TestEngines, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[Start]:
     """Start the real services on the engines of the test, each time in the same directory."""
-    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
+    places = engines, database_settings.url, kafka_settings.topic_prefix
     with ExitStack() as started:
-        yield lambda: started.enter_context(whole_stack(tmp_path / "stack", *engines))
+        yield lambda: started.enter_context(whole_stack(tmp_path / "stack", *places))
 
 
 @pytest.mark.stack

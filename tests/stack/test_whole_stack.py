@@ -47,6 +47,7 @@ def given(engines: TestEngines) -> dict[str, str]:
     return {
         "DATABASE_URL": engines.database_url,
         "KAFKA_BOOTSTRAP_SERVERS": engines.kafka_bootstrap_servers,
+        "KAFKA_PASSWORDS_DIR": str(engines.kafka_logins.directory) if engines.kafka_logins else "",
     }
 
 
@@ -57,6 +58,16 @@ def get(port: int, path: str) -> Any:
         return json.loads(connection.getresponse().read())
     finally:
         connection.close()
+
+
+def _files_with(directory: Path, secret: str, mode: int) -> set[str]:
+    """Return the names of the files that hold the secret. Fails if others could read one."""
+    found = set()
+    for path in directory.rglob("*"):
+        if path.is_file() and not path.is_symlink() and secret.encode() in path.read_bytes():
+            assert path.stat().st_mode & 0o777 == mode, path
+            found.add(path.name)
+    return found
 
 
 def all_gone(pids: dict[str, int]) -> bool:
@@ -80,13 +91,25 @@ def test_stack_starts_restarts_a_killed_service_and_stops(start: Start) -> None:
     assert ready["pids"]["stack"] == stack.pid
     assert stack.file.stat().st_mode & 0o777 == 0o600
     psycopg.connect(ready["database_url"]).close()
-    assert count_brokers(ready["kafka_bootstrap_servers"]) == 1
+    assert count_brokers(ready["kafka_bootstrap_servers"], ready["kafka_client"]) == 1
     assert get(stack.port_base + 6, "/given") == {
         "DATABASE_URL": ready["database_url"],
         "KAFKA_BOOTSTRAP_SERVERS": ready["kafka_bootstrap_servers"],
+        "KAFKA_CLIENT_SASL_USERNAME": "mizan-webhooks",
         "KAFKA_REPLICATION_FACTOR": "1",
         "MIZAN_ENV": "development",
         "MIZAN_STACK_DIR": str(stack.directory),
+    }
+    without_principal = get(stack.port_base + 1, "/given")
+    assert {name for name, value in without_principal.items() if value is None} == {
+        "KAFKA_BOOTSTRAP_SERVERS",
+        "KAFKA_CLIENT_SASL_USERNAME",
+        "KAFKA_REPLICATION_FACTOR",
+    }
+    assert ready["kafka_client"]["sasl.username"] == "mizan-admin"
+    assert _files_with(stack.directory, ready["kafka_client"]["sasl.password"], mode=0o600) == {
+        "stack.json",
+        "kafka_admin",
     }
 
     os.kill(ready["pids"]["second"], signal.SIGKILL)
@@ -187,14 +210,17 @@ def test_external_engines_are_not_embedded(start: Start, given: dict[str, str]) 
     stack = start(**given)
     ready = stack.wait_ready()
     assert set(ready["pids"]) == {"first", "second", "supervisor", "stack"}
-    assert get(stack.port_base + 1, "/given") == given | {
+    assert get(stack.port_base + 6, "/given") == {
+        "DATABASE_URL": given["DATABASE_URL"],
+        "KAFKA_BOOTSTRAP_SERVERS": given["KAFKA_BOOTSTRAP_SERVERS"],
+        "KAFKA_CLIENT_SASL_USERNAME": "mizan-webhooks",
         "KAFKA_REPLICATION_FACTOR": None,
         "MIZAN_ENV": "development",
         "MIZAN_STACK_DIR": str(stack.directory),
     }
     assert stack.stop() == 0
     psycopg.connect(given["DATABASE_URL"]).close()
-    assert count_brokers(given["KAFKA_BOOTSTRAP_SERVERS"]) == 1
+    assert count_brokers(given["KAFKA_BOOTSTRAP_SERVERS"], ready["kafka_client"]) == 1
 
 
 @contextmanager
@@ -255,7 +281,7 @@ def test_stack_with_three_brokers_restarts_a_killed_broker(start: Start) -> None
     """The directory stores their number, so a later start with one broker is refused."""
     stack = start(BROKERS="3")
     ready = stack.wait_ready()
-    assert count_brokers(ready["kafka_bootstrap_servers"]) == 3
+    assert count_brokers(ready["kafka_bootstrap_servers"], ready["kafka_client"]) == 3
     assert get(stack.port_base + 6, "/given")["KAFKA_REPLICATION_FACTOR"] == "3"
     os.kill(ready["pids"]["kafka-2"], signal.SIGKILL)
     eventually(lambda: has_new_pid(stack, ready, "kafka-2"))

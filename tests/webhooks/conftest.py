@@ -10,6 +10,7 @@ import pytest
 from services.scheduler.jobs.relay import OutboxRelay
 from services.webhooks import delay
 from services.webhooks.consumers import ConsumerDefinition, ConsumerFactory, select_consumers
+from shared.domain.kafka_principals import SCHEDULER, WEBHOOKS
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import SecretBox
@@ -18,6 +19,7 @@ from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, r
 from shared.platform.settings import KafkaSettings, Settings, WebhookSettings
 from tests.clock import Clock
 from tests.scheduler.running_jobs import running_jobs
+from tests.topics import as_principal
 from tests.webhooks.merchants import Merchant
 from tests.webhooks.receivers import Receiver
 
@@ -49,7 +51,8 @@ class Webhooks:
     def running(self, *consumers: str, response_limit_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
         """Run these consumers, or all, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
         database = Database(self.settings.database, "webhooks", **STABLE_PLANS)
-        factory = ConsumerFactory(self.settings, database, response_limit_s)
+        own = replace(self.settings, kafka=as_principal(self.settings.kafka, WEBHOOKS))
+        factory = ConsumerFactory(own, database, response_limit_s)
         loops = [factory.build_loop(consumer) for consumer in _named(consumers)]
         threads = [Thread(target=loop.run, daemon=True) for loop in loops]
         for thread in threads:
@@ -68,7 +71,8 @@ class Webhooks:
     @contextmanager
     def running_relay(self) -> Iterator[None]:
         stop = Event()
-        relay = OutboxRelay(self.settings.database, ConfirmingProducer(self.settings.kafka, "relay"), stop)
+        kafka = as_principal(self.settings.kafka, SCHEDULER)
+        relay = OutboxRelay(self.settings.database, ConfirmingProducer(kafka, "relay"), stop)
         with running_jobs(relay, stop=stop):
             yield
 

@@ -8,13 +8,14 @@ import pytest
 from services.scheduler.jobs.requeue_deliveries import DeliveryRequeue
 from services.scheduler.jobs.requeue_events import EventRequeue
 from services.scheduler.requeue_sweep import RequeueThresholds
+from shared.domain.kafka_principals import SCHEDULER
 from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
 from tests.scheduler.running_jobs import running_jobs
-from tests.topics import delete_topic
+from tests.topics import as_principal, delete_topic
 from tests.waiting import eventually
 from tests.webhooks.conftest import FIRST_TRY, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in
@@ -28,7 +29,7 @@ SOON = RequeueThresholds(
 
 @contextmanager
 def requeueing(webhooks: Webhooks) -> Iterator[None]:
-    kafka = webhooks.settings.kafka
+    kafka = as_principal(webhooks.settings.kafka, SCHEDULER)
     with (
         closing(Database(webhooks.settings.database, "scheduler", **STABLE_PLANS)) as database,
         webhooks.running_relay(),
@@ -38,7 +39,7 @@ def requeueing(webhooks: Webhooks) -> Iterator[None]:
 
 
 def lose_topic(webhooks: Webhooks, topic: Topic) -> None:
-    """Delete a topic and recreate it, as the scheduler does."""
+    """Delete a topic and recreate it, as an operator does."""
     kafka = webhooks.settings.kafka
     delete_topic(kafka, topic)
     ensure_topics(kafka, [topic])

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from shared.platform.kafka import clients
 from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.refusals import explain
 from shared.platform.settings import KafkaSettings
 
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # these two alone are untyped
@@ -110,15 +111,15 @@ class KafkaReadiness:
         self._admin = clients.admin(self._settings, "readiness")
         return self._find_brokers(self._admin)
 
-    @staticmethod
-    def _find_brokers(admin: AdminClient) -> None:
+    def _find_brokers(self, admin: AdminClient) -> None:
         admin.poll(0)  # handles its events, which would pile up otherwise
         try:
             # Not describe_cluster: librdkafka 2.16 aborts the process if the answer names no broker, as it does while
             # the controller considers all of them dead.
             brokers = admin.list_topics(timeout=_READINESS_TIMEOUT_S).brokers
         except KafkaException as error:
-            raise KafkaUnavailableError(f"no answer: {error}") from error
+            admin.poll(0)  # so that we learn why
+            raise KafkaUnavailableError(f"no answer: {error}{explain(self._settings)}") from error
         if not brokers:
             raise KafkaUnavailableError("no broker is available")
 

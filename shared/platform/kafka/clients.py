@@ -3,15 +3,18 @@
 import logging
 from collections.abc import Callable, Mapping
 from time import monotonic
+from typing import Any
 
 import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.refusals import RefusedLoginFilter, remember_errors
 from shared.platform.settings import KafkaSettings
 
 _log = logging.getLogger("mizan.kafka.client")
+_log.addFilter(RefusedLoginFilter())
 
 ClientConfig = dict[str, str | int | float | bool]
 OnCommit = Callable[[KafkaError | None, list[TopicPartition]], None]
@@ -21,6 +24,7 @@ def producer(settings: KafkaSettings, name: str, **special: str | int) -> conflu
     """Create an idempotent producer: its own retries neither duplicate nor reorder records."""
     config = {
         **_common(settings, name),
+        "error_cb": remember_errors(settings),
         "enable.idempotence": True,
         "acks": "all",
         "linger.ms": 2,
@@ -67,7 +71,12 @@ def consumer(
 
 
 def admin(settings: KafkaSettings, name: str) -> AdminClient:
-    return AdminClient({**_common(settings, name), **settings.client}, logger=_log)
+    config: dict[str, Any] = {
+        **_common(settings, name),
+        "error_cb": remember_errors(settings),
+        **settings.client,
+    }
+    return AdminClient(config, logger=_log)
 
 
 def group_name(settings: KafkaSettings, group: str) -> str:

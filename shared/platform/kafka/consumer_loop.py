@@ -23,12 +23,14 @@ from shared.platform.kafka.handlers import DeadLetterProducer, Handler, is_trans
 from shared.platform.kafka.progress import ConsumerProgress
 from shared.platform.kafka.records import AssignedPartition, Decode, Record, Task
 from shared.platform.kafka.recreated_topics import RecreatedTopicDetector
+from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS
 from shared.platform.kafka.stall_recovery import StallRecovery
 from shared.platform.logs import log_context
 from shared.platform.settings import KafkaSettings
 
 FAILURES_BEFORE_DEAD = 3
 _TOPIC_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
+_REFUSED_RETRY_S = 30.0
 _POLL_S = 0.25
 _HANDLER_POLL_S = 0.005
 _MAX_READY = 1000
@@ -65,6 +67,7 @@ class ConsumerLoop:
         self.progress = ConsumerProgress(self._group, admin)
         self._stall_recovery = StallRecovery(self._group)
         self._stop = Event()
+        self._refused_until: float | None = None
         self._transient_failures = 0
         self._not_before = 0.0
         self._handler_poll_not_before = 0.0
@@ -95,7 +98,9 @@ class ConsumerLoop:
             self.progress.set_problem(None)
         self._committer.commit_when_due(self._consumer)
         observed = self.progress.observe(self._consumer, self._assignment.all())
-        if self._stall_recovery.recover(self._consumer, observed):
+        # The client reports a missing ACL once, and does not always notice that it was added.
+        is_to_ask_again = self._refused_until is not None and monotonic() > self._refused_until
+        if self._stall_recovery.recover(self._consumer, observed) or is_to_ask_again:
             self._replace_client()
 
     def _subscribe(self) -> None:
@@ -105,6 +110,7 @@ class ConsumerLoop:
 
     def _replace_client(self) -> None:
         """Leave the group, and join it again with a new client."""
+        self._refused_until = None
         self._leave()
         self._consumer.close()
         self._consumer = self._new_client(on_commit=self._committer.on_commit)
@@ -156,8 +162,10 @@ class ConsumerLoop:
             if error.fatal():
                 raise KafkaException(error)
             _log.warning("the Kafka client reports: %s", error.str())
-            if error.code() in _TOPIC_MISSING:
+            if error.code() in (*_TOPIC_MISSING, *AUTHORIZATION_ERRORS):
                 self.progress.set_problem(error.str())
+            if error.code() in AUTHORIZATION_ERRORS:
+                self._refused_until = monotonic() + _REFUSED_RETRY_S
             return
         record = Record.of(message)
         partition = self._assignment.get(record.topic, record.partition)

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from shared.platform.kafka import clients
 from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS, explain
 from shared.platform.settings import KafkaSettings
 from shared.platform.tracing.traceparent import HEADER
 
@@ -66,6 +67,9 @@ class ConfirmingProducer:
                     stopped[key] = refused[index]
             while self._client.flush(_WAIT_S):
                 on_wait()
+        except KafkaUnavailableError as error:
+            self._replace_client()
+            raise KafkaUnavailableError(f"{error}{explain(self._settings)}") from error
         except BaseException:
             self._replace_client()
             raise
@@ -124,9 +128,9 @@ def raise_after(seconds: float) -> Callable[[], None]:
 
 
 def _is_transient(error: KafkaError) -> bool:
-    """A missing topic is recreated by the scheduler; a fatal error ends with the client that had it."""
+    """An operator creates a missing topic or ACL; a fatal error ends with the client that had it."""
     is_missing = error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
-    return error.retriable() or error.fatal() or is_missing
+    return error.retriable() or error.fatal() or is_missing or error.code() in AUTHORIZATION_ERRORS
 
 
 def _report(refused: dict[int, KafkaError], index: int, error: KafkaError | None, _: Message | None) -> None:

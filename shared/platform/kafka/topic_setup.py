@@ -1,4 +1,4 @@
-"""Creates missing topics, and refuses existing ones that differ from their definition."""
+"""Creates missing topics, and finds topics that are missing or differ from their definition."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -25,6 +25,7 @@ from tenacity import (
 from shared.platform.kafka import clients
 from shared.platform.kafka.admin import LATEST
 from shared.platform.kafka.errors import KafkaUnavailableError
+from shared.platform.kafka.refusals import explain
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
@@ -33,18 +34,34 @@ _TIMEOUT_S = 10.0
 
 
 class TopicsDifferError(Exception):
-    """Existing topics differ from their definitions. An operator must decide what to do."""
+    """Topics are missing or differ from their definitions. An operator must decide what to do."""
 
     def __init__(self, differences: Sequence[str]) -> None:
         self.differences = tuple(differences)
         super().__init__("topics differ from their definitions:\n  " + "\n  ".join(differences))
 
 
+def check_topics(settings: KafkaSettings, topics: Sequence[Topic]) -> None:
+    """Change nothing; raises TopicsDifferError if topics are missing or differ, and KafkaUnavailableError."""
+    admin = clients.admin(settings, "topics")
+    existing = _existing(admin, settings)
+    names = {clients.topic_name(settings, topic.name): topic for topic in topics}
+    missing = [f"{name}: does not exist" for name in names if not _exists(existing, name)]
+    there = {name: topic for name, topic in names.items() if _exists(existing, name)}
+    differences = [*missing, *(_differences(admin, settings, there) if there else ())]
+    if differences:
+        raise TopicsDifferError(differences)
+
+
+def _exists(topics: Mapping[str, TopicMetadata], name: str) -> bool:
+    return name in topics and topics[name].error is None
+
+
 def ensure_topics(settings: KafkaSettings, topics: Sequence[Topic]) -> list[str]:
     """Create missing topics and return their names; raises TopicsDifferError or KafkaUnavailableError."""
     admin = clients.admin(settings, "topics")
     names = {clients.topic_name(settings, topic.name): topic for topic in topics}
-    existing = _existing(admin)
+    existing = _existing(admin, settings)
     created = _create(admin, settings, {name: topic for name, topic in names.items() if name not in existing})
     if created:
         _await_leaders(
@@ -98,7 +115,7 @@ def _fetch_end_offsets(admin: AdminClient, partitions: Sequence[TopicPartition])
 
 
 def _differences(admin: AdminClient, settings: KafkaSettings, names: Mapping[str, Topic]) -> Iterable[str]:
-    existing = _visible(admin, names)
+    existing = _visible(admin, settings, names)
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
     for resource, answer in admin.describe_configs(resources, request_timeout=_TIMEOUT_S).items():
         topic, metadata = names[resource.name], existing[resource.name]
@@ -125,7 +142,7 @@ def _entries(answer: Future[dict[str, ConfigEntry]]) -> dict[str, ConfigEntry]:
         raise KafkaUnavailableError(f"topics could not be read: {error.args[0].str()}") from error
 
 
-def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, TopicMetadata]:
+def _visible(admin: AdminClient, settings: KafkaSettings, names: Iterable[str]) -> dict[str, TopicMetadata]:
     """Return all topics once these are among them: a new topic takes a moment to be listed."""
     retry = Retrying(
         wait=wait_fixed(0.05),
@@ -133,18 +150,20 @@ def _visible(admin: AdminClient, names: Iterable[str]) -> dict[str, TopicMetadat
         retry=retry_if_result(lambda existing: not existing.keys() >= set(names)),
         retry_error_callback=_never_listed,
     )
-    return retry(_existing, admin)
+    return retry(_existing, admin, settings)
 
 
 def _never_listed(_state: RetryCallState) -> NoReturn:
     raise KafkaUnavailableError(f"new topics were not listed within {_TIMEOUT_S:g} s")
 
 
-def _existing(admin: AdminClient) -> dict[str, TopicMetadata]:
+def _existing(admin: AdminClient, settings: KafkaSettings) -> dict[str, TopicMetadata]:
     try:
         return admin.list_topics(timeout=_TIMEOUT_S).topics
     except KafkaException as error:
-        raise KafkaUnavailableError(f"Kafka does not answer: {error.args[0].str()}") from error
+        admin.poll(0)  # so that we learn why
+        reason = f"{error.args[0].str()}{explain(settings)}"
+        raise KafkaUnavailableError(f"Kafka does not answer: {reason}") from error
 
 
 def _result(future: Future[_T]) -> _T:

@@ -47,6 +47,7 @@ class DatabaseSettings:
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
     bootstrap_servers: str
+    """Empty in a process that does not use Kafka."""
     topic_prefix: str = ""
     """Put before topic and group names, so that several installations can share one cluster."""
     replication_factor: int = 1

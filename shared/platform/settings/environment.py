@@ -50,23 +50,26 @@ class ParsedSettings:
     problems: Problems
 
 
-def read_settings() -> Settings:
+def read_settings(*, uses_kafka: bool = True) -> Settings:
     """Read the environment; raises SettingsError when something is wrong with it."""
-    parsed = read_environment()
+    parsed = read_environment(uses_kafka=uses_kafka)
     if parsed.problems:
         raise SettingsError(parsed.problems)
     return parsed.settings
 
 
-def read_environment() -> ParsedSettings:
-    """Read the environment. A variable NAME can also be given as the path of a file in NAME_FILE."""
+def read_environment(*, uses_kafka: bool = True) -> ParsedSettings:
+    """Read the environment. A variable NAME can also be given as the path of a file in NAME_FILE.
+
+    A process that does not use Kafka needs no settings for it, and ignores those that there are.
+    """
     # A secret's file may end with a line break, which would become part of a password or a name.
     default = parsers.defaults_of(Settings)
     env = _Environment(eager=False, strip_whitespace=True)
     settings = Settings(
         environment=env.enum("MIZAN_ENV", default.environment, enum=Environment, by_value=True),
         database=parsers.parse_database(env),
-        kafka=parsers.parse_kafka(env),
+        kafka=parsers.parse_kafka(env, is_used=uses_kafka),
         public_urls=parsers.parse_public_urls(env),
         api=parsers.parse_api(env),
         retention=parsers.parse_retention(env),
@@ -118,16 +121,32 @@ def find_stack_file() -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
-def read_operator_environment() -> ParsedSettings:
-    """Read the environment for the command line: what is missing there is taken from a running stack's stack.json."""
+def read_operator_environment(*, uses_kafka: bool = True, as_kafka_admin: bool = False) -> ParsedSettings:
+    """Read the environment for the command line: what is missing there is taken from a running stack's stack.json.
+
+    `as_kafka_admin`: log in to the stack's Kafka as the admin, who may create topics, and not as the command line.
+    """
     stack_file = find_stack_file()
     if stack_file is not None:
         stack = json.loads(stack_file.read_text())
+        _take_kafka_login(stack, "kafka_client" if as_kafka_admin else "kafka_cli_client")
         for name, key in _STACK_KEYS.items():
             # NAME_FILE would win over NAME, also over a NAME that somebody has just set by hand.
             if stack.get(key) and name.removesuffix("_FILE") not in os.environ:
                 os.environ.setdefault(name, str(stack[key]))
-    return read_environment()
+    return read_environment(uses_kafka=uses_kafka)
+
+
+def _take_kafka_login(stack: Mapping[str, Any], key: str) -> None:
+    """Take the login of a stack's Kafka, but never send it to another Kafka."""
+    if os.environ.get("KAFKA_BOOTSTRAP_SERVERS", stack.get("kafka_bootstrap_servers")) != stack.get(
+        "kafka_bootstrap_servers"
+    ):
+        return
+    if any(name.startswith("KAFKA_CLIENT_SASL_") for name in os.environ):
+        return
+    for setting, value in stack.get(key, {}).items():
+        os.environ[f"KAFKA_CLIENT_{setting.replace('.', '_').upper()}"] = str(value)
 
 
 class _Environment(environs.FileAwareEnv):

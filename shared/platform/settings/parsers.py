@@ -66,8 +66,11 @@ def parse_database(env: environs.FileAwareEnv) -> DatabaseSettings:
     )
 
 
-def parse_kafka(env: environs.FileAwareEnv) -> KafkaSettings:
+def parse_kafka(env: environs.FileAwareEnv, *, is_used: bool) -> KafkaSettings:
+    """Return settings without a server if Kafka is not used: such a process takes no notice of the variables."""
     default = defaults_of(KafkaSettings)
+    if not is_used:
+        return KafkaSettings(bootstrap_servers="")
     return KafkaSettings(
         bootstrap_servers=env.str("KAFKA_BOOTSTRAP_SERVERS", validate=validate.Length(min=3)),
         topic_prefix=env.str(

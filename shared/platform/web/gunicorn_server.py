@@ -105,9 +105,11 @@ def run_page_service(
     service: str,
     make_worker_app: Callable[[], Flask],
     pool: Callable[[Settings], CheckoutSettings | DashboardSettings | MonitorSettings],
+    *,
+    uses_kafka: bool = False,
 ) -> None:
     """Run a service that serves pages; `pool` picks the group of settings with its workers and threads."""
-    settings = start_process(service)
+    settings = start_process(service, uses_kafka=uses_kafka)
     try:
         check_keys(service, settings)
         config = gunicorn_config(

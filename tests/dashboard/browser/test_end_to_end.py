@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
 from tests.dashboard.browser.colleague import Colleague, Colleagues
+from tests.engines import TestEngines
 from tests.stack.running_stack import RunningStack, whole_stack
 from tests.stack_payments import StackPayments
 from tests.waiting import eventually
@@ -22,10 +23,10 @@ CHOSEN = "seven small boats at sea"
 
 @pytest.fixture
 def stack(
-    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+    tmp_path: Path, engines: TestEngines, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[RunningStack]:
-    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
-    with whole_stack(tmp_path / "stack", *engines, WEBHOOK_RETRY_DELAYS="3,1,1,1,1,1,1,1") as running:
+    places = engines, database_settings.url, kafka_settings.topic_prefix
+    with whole_stack(tmp_path / "stack", *places, WEBHOOK_RETRY_DELAYS="3,1,1,1,1,1,1,1") as running:
         yield running
 
 

@@ -17,6 +17,7 @@ from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.browser import Visitors
+from tests.engines import TestEngines
 from tests.monitor.browser.operator_browser import OperatorBrowser, OperatorBrowsers
 from tests.stack.running_stack import RunningStack, whole_stack
 from tests.stack_payments import BEING_CONFIRMED, SILENT_CARD, StackPayments
@@ -39,10 +40,10 @@ LATE_MS = 90_000
 
 @pytest.fixture
 def stack(
-    tmp_path: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+    tmp_path: Path, engines: TestEngines, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
 ) -> Iterator[RunningStack]:
-    engines = database_settings.url, kafka_settings.bootstrap_servers, kafka_settings.topic_prefix
-    with whole_stack(tmp_path / "stack", *engines, PROVIDER_TIMEOUT="2") as running:
+    places = engines, database_settings.url, kafka_settings.topic_prefix
+    with whole_stack(tmp_path / "stack", *places, PROVIDER_TIMEOUT="2") as running:
         yield running
 
 

@@ -32,6 +32,7 @@ from shared.platform.kafka.inspection.topics import (
     fetch_partition_offsets,
     fetch_topics,
 )
+from shared.platform.kafka.refusals import explain
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 
@@ -74,7 +75,10 @@ class KafkaInspector:
         except (KafkaException, KafkaUnavailableError, TimeoutError) as error:
             self._failing_since = started_at if self._failing_since is None else self._failing_since
             reason = error.args[0].str() if isinstance(error, KafkaException) else error
-            raise KafkaUnavailableError(f"Kafka cannot be inspected: {reason}") from error
+            self._admin.poll(0)  # so that we learn why
+            raise KafkaUnavailableError(
+                f"Kafka cannot be inspected: {reason}{explain(self._settings)}"
+            ) from error
         self._failing_since = None
         return snapshot
 

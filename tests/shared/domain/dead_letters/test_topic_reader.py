@@ -17,6 +17,7 @@ from shared.platform.kafka import clients
 from shared.platform.kafka.errors import KafkaUnavailableError
 from stack.engines import Engines
 from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
+from tests.topics import LOGIN
 from tests.waiting import eventually
 
 A_MEBIBYTE = 1024 * 1024
@@ -75,6 +76,7 @@ def test_gaps_are_skipped(dead_letter_topic: DeadLetterTopic) -> None:
     """Offsets of aborted transactions have no record, in the middle and at the end."""
     producer = confluent_kafka.Producer(
         {
+            **{name: value for name, value in dead_letter_topic.kafka.client.items() if name in LOGIN},
             "bootstrap.servers": dead_letter_topic.kafka.bootstrap_servers,
             "transactional.id": dead_letter_topic.kafka.topic_prefix,
         }

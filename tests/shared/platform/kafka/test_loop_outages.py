@@ -1,5 +1,6 @@
 """The consumer loop is killed, rebalanced or disconnected under load: no record is lost."""
 
+import json
 import subprocess
 import sys
 from collections import Counter
@@ -37,7 +38,8 @@ class Slow:
 
 def _worker(kafka: Kafka, root: Path, output: Path) -> "subprocess.Popen[bytes]":
     settings = kafka.settings
-    arguments = [settings.bootstrap_servers, settings.topic_prefix, str(output)]
+    login = json.dumps(dict(settings.client))
+    arguments = [settings.bootstrap_servers, settings.topic_prefix, login, str(output)]
     return subprocess.Popen(
         [sys.executable, "-m", "tests.shared.platform.kafka.worker", *arguments], cwd=root
     )

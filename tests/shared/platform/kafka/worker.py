@@ -1,5 +1,6 @@
 """A consumer process for tests that kill it: it writes the number of each handled event to a file."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +13,8 @@ from shared.platform.settings import KafkaSettings
 from tests.shared.platform.kafka.harness import Kafka, seq
 
 
-def main(bootstrap_servers: str, topic_prefix: str, output: str) -> None:
-    client = MappingProxyType({"session.timeout.ms": "6000", "log_level": "0"})
+def main(bootstrap_servers: str, topic_prefix: str, login: str, output: str) -> None:
+    client = MappingProxyType({**json.loads(login), "session.timeout.ms": "6000", "log_level": "0"})
     kafka = Kafka(KafkaSettings(bootstrap_servers, topic_prefix, 1, client))
     with Path(output).open("a") as file:
 
