@@ -4,6 +4,7 @@
 Existing files stay. A secret in the environment (MIZAN_PROVIDER_KEYS, SANDBOX_SECRET, DATABASE_PASSWORD, …) is used
 instead of a new one. The keys of an installation that had one key for all purposes (MIZAN_SECRET_KEYS, or the file
 secret_keys) get it as their last key, which decrypts what it has encrypted.
+Each principal of Kafka has a password of its own, and the brokers have a file with the two that they check themselves.
 """
 
 import base64
@@ -26,6 +27,27 @@ KEYS = {
     "monitor_session_keys": "MIZAN_MONITOR_SESSION_KEYS",
 }
 
+KAFKA_PASSWORDS = (
+    "kafka_admin",
+    "kafka_checkout_verifier",
+    "kafka_webhooks",
+    "kafka_scheduler",
+    "kafka_monitor",
+    "kafka_cli",
+)
+# The brokers authenticate each other, and the admin, by SASL/PLAIN: users for SCRAM are made by the admin.
+JAAS = """\
+client.KafkaServer {{
+  org.apache.kafka.common.security.plain.PlainLoginModule required
+    username="mizan-broker" password="{broker}" user_mizan-broker="{broker}" user_mizan-admin="{admin}";
+  org.apache.kafka.common.security.scram.ScramLoginModule required;
+}};
+controller.KafkaServer {{
+  org.apache.kafka.common.security.plain.PlainLoginModule required
+    username="mizan-broker" password="{broker}" user_mizan-broker="{broker}";
+}};
+"""
+
 
 def main() -> None:
     if len(sys.argv) not in (2, 3):
@@ -43,6 +65,13 @@ def main() -> None:
         _ensure(path / "keys" if path.is_dir() else path, variable, lambda: _new_keys(old))
     _ensure(directory / "sandbox_secret", "SANDBOX_SECRET", _new_password)
     _ensure(directory / "grafana_password", "GRAFANA_PASSWORD", _new_password)
+    for name in KAFKA_PASSWORDS:
+        _ensure(directory / name, "", _new_password)
+    broker = _ensure(directory / "kafka_broker", "", _new_password)
+    admin = (directory / "kafka_admin").read_text().strip()
+    jaas = directory / "kafka_broker_jaas"
+    if not jaas.exists() or jaas.read_text() != JAAS.format(broker=broker, admin=admin):
+        _write(jaas, JAAS.format(broker=broker, admin=admin))
     password = _ensure(directory / "database_password", "DATABASE_PASSWORD", _new_password)
     address = directory / "database_url"
     # In production it may have been changed to another server.
@@ -68,7 +97,7 @@ def _read(path: Path) -> str:
 
 
 def _given(name: str) -> str:
-    return os.environ.get(name, "").strip()  # noqa: TID251
+    return os.environ.get(name, "").strip() if name else ""  # noqa: TID251
 
 
 def _write(path: Path, text: str) -> None:

@@ -31,7 +31,8 @@ def test_every_service_of_the_stack_is_in_the_compose_file(service: Service) -> 
 
 def test_every_job_runs_once_before_the_services_that_need_it() -> None:
     for job in JOBS:
-        assert tuple(services()[job.name]["command"]) == ("python", *job.command[1:])
+        words = ("python", *job.command[1:])
+        assert tuple(services()[job.name]["command"])[: len(words)] == words
         assert job.name in job_services()
     assert job_services() == {"secrets", "migrate", "topics", "demo", "cli", "cluster-check"}
     consumers = {

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from shared.domain.kafka_principals import ALL_PRINCIPALS
+from shared.platform.kafka.access import password_file
 from stack.ports import find_free_ports
 from tests.containers.compose_files import PROJECT
 
@@ -99,6 +101,9 @@ def test_secrets_are_created_once(tmp_path: Path) -> None:
         "database_password",
         "database_url",
         "grafana_password",
+        *(password_file(principal.name) for principal in ALL_PRINCIPALS),
+        "kafka_broker",
+        "kafka_broker_jaas",
     }
     for name in KEY_FILES:
         Fernet(made[name])
