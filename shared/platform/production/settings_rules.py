@@ -17,8 +17,16 @@ from shared.platform.production.unencrypted_connections import (
     find_unencrypted_kafka,
     find_unencrypted_mail,
     find_unencrypted_proxy,
+    is_authenticated,
 )
-from shared.platform.settings import Environment, KeyPurpose, ParsedSettings, Problems, Settings
+from shared.platform.settings import (
+    Environment,
+    KafkaSettings,
+    KeyPurpose,
+    ParsedSettings,
+    Problems,
+    Settings,
+)
 
 _ANOTHER_PASSWORD = "This password is published or easy to guess: choose a random one."  # noqa: S105
 # Other ways for a client to authenticate.
@@ -83,6 +91,7 @@ def find_setting_problems(settings: Settings, process: str, *, needs_keys: bool 
                 "MONITOR_PUBLIC_URL": _private_or_encrypted(urls.monitor),
                 "PLUTU_URL": _provider(settings.checkout.plutu_url),
                 "SMTP_PASSWORD": _password(mail.password if mail else None),
+                "KAFKA_CLIENT_SECURITY_PROTOCOL": _kafka_login(settings.kafka),
                 "KAFKA_CLIENT_SASL_PASSWORD": _password(settings.kafka.client.get("sasl.password")),
             }
         ),
@@ -129,6 +138,15 @@ def _database(url: str, plaintext_hosts: Collection[str]) -> Iterator[str]:
         yield (
             "Has no password, so anybody on that network may connect: give the role one, or set a certificate "
             "(sslcert) or a passfile. Only a Unix socket needs none, because PostgreSQL sees which account connects."
+        )
+
+
+def _kafka_login(kafka: KafkaSettings) -> Iterator[str]:
+    if kafka.bootstrap_servers and not is_authenticated(kafka):
+        yield (
+            "Kafka would take us for anybody: log in as a user of its own for each service, with sasl_ssl (or "
+            "sasl_plaintext to PLAINTEXT_HOSTS) and KAFKA_CLIENT_SASL_MECHANISM, _USERNAME and _PASSWORD. "
+            "`mizan topics --passwords` creates these users."
         )
 
 

@@ -14,6 +14,7 @@ from shared.platform.settings import KafkaSettings, MailSettings, ProxySettings
 _OR_ALLOW = "If you trust the network to that host, name it in PLAINTEXT_HOSTS."
 _ENCRYPTING_SSLMODES = {"require", "verify-ca", "verify-full"}
 _ENCRYPTING_PROTOCOLS = {"ssl", "sasl_ssl"}
+_OWN_CERTIFICATES = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.keystore.location")
 # librdkafka takes its first brokers from each of these.
 _BROKER_LISTS = ("bootstrap.servers", "metadata.broker.list")
 
@@ -40,6 +41,16 @@ def find_unencrypted_kafka(kafka: KafkaSettings, plaintext_hosts: Collection[str
             "Leads to another machine without TLS: set KAFKA_CLIENT_SECURITY_PROTOCOL to ssl or sasl_ssl. "
             f"{_OR_ALLOW}"
         )
+
+
+def is_authenticated(kafka: KafkaSettings) -> bool:
+    """Tell whether clients prove who they are: by SASL, or by a certificate of their own."""
+    protocol = kafka.client.get("security.protocol", "plaintext").strip().lower()
+    if protocol.startswith("sasl_"):
+        mechanism = kafka.client.get("sasl.mechanism") or kafka.client.get("sasl.mechanisms", "GSSAPI")
+        needs_password = mechanism.upper() == "PLAIN" or mechanism.upper().startswith("SCRAM-")
+        return not needs_password or bool(kafka.client.get("sasl.password"))
+    return protocol == "ssl" and any(kafka.client.get(name) for name in _OWN_CERTIFICATES)
 
 
 def find_unencrypted_mail(mail: MailSettings | None, plaintext_hosts: Collection[str]) -> Iterator[str]:

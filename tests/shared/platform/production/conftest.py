@@ -23,6 +23,9 @@ GOOD = {
     "SMTP_HOST": "mail.mizan.example",
     "SMTP_PASSWORD": secrets.token_urlsafe(24),
     "API_RATE_LIMIT": "50",
+    "KAFKA_CLIENT_SECURITY_PROTOCOL": "sasl_plaintext",
+    "KAFKA_CLIENT_SASL_MECHANISM": "SCRAM-SHA-512",
+    "KAFKA_CLIENT_SASL_USERNAME": "mizan-webhooks",
     "KAFKA_CLIENT_SASL_PASSWORD": secrets.token_urlsafe(24),
 }
 

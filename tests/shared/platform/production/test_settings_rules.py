@@ -71,6 +71,8 @@ ALLOWED = [
     ("MONITOR_PUBLIC_URL", "http://10.0.0.7:8004"),
     ("MONITOR_PUBLIC_URL", "https://monitor.mizan.example"),
     ("SANDBOX_URL", "http://127.0.0.1:8007"),  # without a secret the sandbox is off
+    ("KAFKA_CLIENT_SECURITY_PROTOCOL", "SASL_SSL"),
+    ("KAFKA_CLIENT_SASL_MECHANISM", "OAUTHBEARER"),
     ("KAFKA_REPLICATION_FACTOR", "1"),  # logged as a warning
 ]
 
@@ -154,3 +156,18 @@ def test_command_line_refuses_only_settings_that_it_would_store(good: pytest.Mon
         "WEBHOOK_ALLOW_PRIVATE",
         "SANDBOX_SECRET",
     }
+
+
+@pytest.mark.parametrize("missing", ["KAFKA_CLIENT_SASL_PASSWORD", "KAFKA_CLIENT_SECURITY_PROTOCOL"])
+def test_kafka_without_a_login_is_refused(good: pytest.MonkeyPatch, missing: str) -> None:
+    """Also on this machine. A process that does not use Kafka needs none."""
+    good.delenv(missing)
+    assert list(_problems()) == ["KAFKA_CLIENT_SECURITY_PROTOCOL"]
+    assert find_setting_problems(read_environment(uses_kafka=False).settings) == {}
+
+
+def test_certificate_of_our_own_is_a_login(good: pytest.MonkeyPatch) -> None:
+    good.setenv("KAFKA_CLIENT_SECURITY_PROTOCOL", "ssl")
+    assert list(_problems()) == ["KAFKA_CLIENT_SECURITY_PROTOCOL"]
+    good.setenv("KAFKA_CLIENT_SSL_CERTIFICATE_LOCATION", "/run/mizan.pem")
+    assert _problems() == {}
