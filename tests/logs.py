@@ -2,6 +2,8 @@
 
 import io
 import logging
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,12 +63,21 @@ class LogStream(io.StringIO):
 @contextmanager
 def capture_logs(fmt: LogFormat = "json", level: str = "info") -> Iterator[LogStream]:
     stream = LogStream()
+    with restore_logging():
+        configure_logging("shop", fmt, level, stream)
+        yield stream
+
+
+@contextmanager
+def restore_logging() -> Iterator[None]:
+    """Undo what the start of a service changes in this process: its log, and what happens with uncaught exceptions."""
     root = logging.getLogger()
     handlers, before = list(root.handlers), root.level
-    configure_logging("shop", fmt, level, stream)
+    hooks = sys.excepthook, threading.excepthook
     try:
-        yield stream
+        yield
     finally:
         root.handlers[:] = handlers
         root.setLevel(before)
         structlog.reset_defaults()
+        sys.excepthook, threading.excepthook = hooks

@@ -12,6 +12,7 @@ from cryptography.fernet import Fernet
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.checkout.customer import Customer
+from tests.engines import TestEngines
 from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 from tests.waiting import eventually
 from tests.webhooks.merchants import is_signed
@@ -40,25 +41,25 @@ def _pay(stack: RunningStack, made: dict[str, str], reference: str) -> None:
 
 
 def test_secrets_of_the_one_key_are_used_moved_and_then_need_it_no_more(
-    tmp_path: Path, database_settings: DatabaseSettings, all_topics: KafkaSettings
+    tmp_path: Path, engines: TestEngines, database_settings: DatabaseSettings, all_topics: KafkaSettings
 ) -> None:
     """Webhooks are signed with a secret that the old key has encrypted. After `mizan keys reseal` it can be removed."""
     old, directory = Fernet.generate_key().decode(), tmp_path / "stack"
     directory.mkdir()
     (directory / "secret_keys").write_text(old + "\n")
-    engines = database_settings.url, all_topics.bootstrap_servers, all_topics.topic_prefix
-    before = {"DATABASE_URL": engines[0], "KAFKA_BOOTSTRAP_SERVERS": engines[1], "MIZAN_SECRET_KEYS": old}
+    places = engines, database_settings.url, all_topics.topic_prefix
+    before = {"DATABASE_URL": database_settings.url, "MIZAN_SECRET_KEYS": old}
     with Receiver() as shop:
         words = ("app", "create", "--name", "Shop", "--webhook-url", shop.url, "--json")
         made = _mizan(directory, *words, WEBHOOK_ALLOW_PRIVATE="true", **before)
-        with whole_stack(directory, *engines) as stack:
+        with whole_stack(directory, *places) as stack:
             assert "the one key of earlier versions, is still read" in stack.output
             _pay(stack, made, "1")
             eventually(lambda: len(shop.requests) == 1)
             rows = _mizan(directory, "keys", "reseal", "--json")["tables"]
             assert [(row["key 2"], row["no key"]) for row in rows] == [(0, 0)] * 3
         (directory / "secret_keys").unlink()
-        with whole_stack(directory, *engines) as stack:
+        with whole_stack(directory, *places) as stack:
             assert "earlier versions" not in stack.output
             assert "secret_keys_file" not in stack.read()
             _pay(stack, made, "2")

@@ -40,7 +40,7 @@ def _purposes(environment: dict[str, str]) -> set[str]:
 
 def test_each_program_gets_the_keys_of_its_purposes_and_no_other(options: Options) -> None:
     """In private files. Services with sessions have another key each; of the rest, there is one of each purpose."""
-    assert not _purposes(common_environment(options, "postgresql://x", "x:1"))
+    assert not _purposes(common_environment(options, "postgresql://x"))
     files: dict[str, set[str]] = {}
     for service in SERVICES:
         environment = dict(service_program(service, options).environment)
@@ -87,7 +87,7 @@ def test_given_keys_are_passed_to_their_processes_only(options: Options) -> None
     assert service_keys(_service("checkout"), given)["MIZAN_PROVIDER_KEYS"] == GIVEN
     assert "MIZAN_PROVIDER_KEYS" not in service_keys(_service("webhooks"), given)
     assert service_keys(_service("api"), given) == {}
-    assert not _purposes(common_environment(given, "postgresql://x", "x:1"))
+    assert not _purposes(common_environment(given, "postgresql://x"))
 
 
 def test_given_key_for_all_purposes_is_used_for_them_outside_production(options: Options) -> None:

@@ -10,6 +10,7 @@ from cryptography.fernet import Fernet
 from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.settings import DatabaseSettings
+from tests.logs import restore_logging
 
 GOOD = {
     "MIZAN_ENV": "production",
@@ -31,8 +32,8 @@ GOOD = {
 
 
 @pytest.fixture
-def good(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Set a valid environment; the test changes single settings."""
+def good(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Set a valid environment; the test changes single settings, and may start a service."""
     for name in (
         "MIZAN_SECRET_KEYS",
         "SANDBOX_SECRET",
@@ -47,7 +48,8 @@ def good(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         monkeypatch.delenv(name, raising=False)
     for name, value in GOOD.items():
         monkeypatch.setenv(name, value)
-    return monkeypatch
+    with restore_logging():
+        yield monkeypatch
 
 
 @pytest.fixture
