@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from services.webhooks.pipeline import handler
 from shared.domain.topics import DEAD_LETTERS
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
+from shared.platform.kafka.progress import RETRIES
 from shared.platform.keys import open_keys
 from shared.platform.settings import KafkaSettings, KeyPurpose, Settings
 from tests.process_keys import BOXES, with_own_keys
@@ -55,6 +57,7 @@ def test_webhook_whose_key_cannot_be_unwrapped_waits_and_the_others_go_on(
     with Webhooks(kms_settings).running_with_relay(*FIRST_TRY):
         known.create_event()
         eventually(lambda: known.statuses() == {"succeeded": 1})
+        pauses = _count_pauses()
         kms.is_away = True
         late = waiting.create_event()
         kms.calls.clear()
@@ -66,6 +69,7 @@ def test_webhook_whose_key_cannot_be_unwrapped_waits_and_the_others_go_on(
         # More than the three failures after which a record would be a dead letter.
         eventually(lambda: kms.count("decrypt") >= 4)
         assert waiting.status(late) == "pending"
+        assert _count_pauses() == pauses
         kms.is_away = False
         eventually(lambda: waiting.statuses() == {"succeeded": 1})
     assert len(waiting.tries(late)) == 1
@@ -74,6 +78,48 @@ def test_webhook_whose_key_cannot_be_unwrapped_waits_and_the_others_go_on(
     reader = TopicReader(all_topics, DEAD_LETTERS.name)
     assert reader.read_to_end() == []
     reader.close()
+
+
+@pytest.fixture
+def merchant_with_kms(database: Database, kms_settings: Settings, receiver: Receiver) -> Merchant:
+    return Merchant(database, _new_process_box(kms_settings), receiver.url)
+
+
+@pytest.fixture
+def one_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than one delivery waits in the pipeline for its key."""
+    monkeypatch.setattr(handler, "_MAX_WITHOUT_KEY", 1)
+
+
+@pytest.mark.usefixtures("one_may_wait")
+def test_consumer_pauses_if_too_many_deliveries_wait_for_their_keys(
+    kms_settings: Settings,
+    kms: TransitServer,
+    all_topics: KafkaSettings,
+    merchant_with_kms: Merchant,
+    receiver: Receiver,
+) -> None:
+    """As in any other outage: they are tried again for as long as it takes, and none is a dead letter."""
+    merchant = merchant_with_kms
+    kms.is_away = True
+    pauses = _count_pauses()
+    for _count in range(5):
+        merchant.create_event()
+    with Webhooks(kms_settings).running_with_relay(*FIRST_TRY):
+        eventually(lambda: _count_pauses() >= pauses + 4)
+        assert receiver.requests == []
+        kms.is_away = False
+        eventually(lambda: merchant.statuses() == {"succeeded": 5})
+    assert len(receiver.requests) == 5
+    reader = TopicReader(all_topics, DEAD_LETTERS.name)
+    assert reader.read_to_end() == []
+    reader.close()
+
+
+def _count_pauses() -> float:
+    """Return how often consumers of this process have paused after a transient error."""
+    samples = [sample for metric in RETRIES.collect() for sample in metric.samples]
+    return sum(sample.value for sample in samples if sample.labels["kind"] == "transient")
 
 
 def _new_process_box(settings: Settings) -> SecretBox:
