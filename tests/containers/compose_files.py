@@ -11,6 +11,7 @@ import yaml
 PROJECT = Path(__file__).parents[2]
 DEVELOPMENT = PROJECT / "docker-compose.yml"
 PRODUCTION = PROJECT / "docker-compose.production.yml"
+EGRESS = PROJECT / "docker-compose.egress.yml"
 
 ENGINES = {"postgres", "kafka", "kafka-2", "kafka-3"}
 OBSERVERS = {"prometheus", "grafana"}

@@ -7,7 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.containers.compose_files import DEVELOPMENT, PRODUCTION, interpolate, read_compose_file, services
+from tests.containers.compose_files import (
+    DEVELOPMENT,
+    EGRESS,
+    PRODUCTION,
+    interpolate,
+    read_compose_file,
+    services,
+)
 
 _MASQUERADE = "com.docker.network.bridge.enable_ip_masquerade"
 
@@ -76,6 +83,10 @@ class Deployment:
 
 def development(**variables: str) -> Deployment:
     return Deployment((DEVELOPMENT,), variables)
+
+
+def with_egress_proxy(*files: Path) -> Deployment:
+    return Deployment((*files, EGRESS), {"WEBHOOK_NETWORK": "egress"})
 
 
 def production(**variables: str) -> Deployment:
