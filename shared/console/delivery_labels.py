@@ -28,9 +28,9 @@ FAILURES = {
     TryFailure.TIMEOUT: _("No answer in time"),
     TryFailure.BROKEN_ANSWER: _("Broken answer"),
     TryFailure.BLOCKED_ADDRESS: _("Address not allowed"),
-    TryFailure.PROXY_UNREACHABLE: _("Mizan's proxy gave no answer"),
-    TryFailure.PROXY_REFUSED: _("Mizan's proxy refused"),
-    TryFailure.PROXY_ERROR: _("Mizan's proxy could not connect"),
+    TryFailure.PROXY_UNREACHABLE: _("Our proxy: no answer"),
+    TryFailure.PROXY_REFUSED: _("Our proxy: refused"),
+    TryFailure.PROXY_ERROR: _("Our proxy: error"),
     NO_URL: _("No webhook URL"),
 }
 FAILURE_EXPLANATIONS = {
