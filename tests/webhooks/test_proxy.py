@@ -330,6 +330,24 @@ class TestReuse:
         pairs = {(request.connection, request.headers["host"]) for request in receiver.requests}
         assert len(pairs) == 2
 
+    def test_tunnel_that_breaks_at_its_second_request_is_replaced_by_one_to_the_same_address(
+        self, authority: Authority
+    ) -> None:
+        """curl repeats the request by itself, on a new connection to the proxy."""
+
+        def serve_once(peer: Peer) -> None:
+            peer.say(OK)
+            peer.read_request()
+
+        with (
+            ScriptedReceiver(serve_once, tls=authority.receiver(SHOP)) as receiver,
+            ConnectProxy({f"{PUBLIC}:443": receiver.port}) as proxy,
+            client_of(authority, proxy.settings()) as client,
+        ):
+            assert {send_one(client, f"https://{SHOP}/").status_code for _ in range(5)} == {200}
+        assert proxy.targets == [f"{PUBLIC}:443"] * 5
+        assert not any(SHOP in asked.text for asked in proxy.asked)
+
     def test_many_requests_at_once_each_get_their_result(
         self, authority: Authority, proxy: ConnectProxy, merchant: Merchant
     ) -> None:
