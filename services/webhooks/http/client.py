@@ -219,9 +219,8 @@ class WebhookClient(Generic[T]):
                 else:
                     self._find_proxy(request, now)
         for late, request in self._waiting.pop_older_than(now - self._limit_s):
-            self._give_up(
-                request, TryFailure.PROXY_UNREACHABLE if self._is_proxy(late) else TryFailure.TIMEOUT
-            )
+            failure = TryFailure.PROXY_UNREACHABLE if self._is_proxy(late) else TryFailure.TIMEOUT
+            self._give_up(request, failure)
 
     def _is_proxy(self, destination: Destination) -> bool:
         return self._proxy is not None and destination is self._proxy.destination
@@ -260,9 +259,8 @@ class WebhookClient(Generic[T]):
                 self._ask_for_next_address(request)
                 return
         self._release(handle)
-        self._ready.append(
-            (tag, TryResult(time() - elapsed, int(elapsed * 1000), status_code, failure, body))
-        )
+        result = TryResult(time() - elapsed, int(elapsed * 1000), status_code, failure, body)
+        self._ready.append((tag, result))
 
     def _ask_for_next_address(self, request: InFlightRequest[T]) -> None:
         handle = request[0]
