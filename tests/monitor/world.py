@@ -47,8 +47,6 @@ class MonitorWorld:
             public_urls=replace(settings.public_urls, monitor=self.url),
             webhooks=WebhookSettings(allow_private=True),
         )
-        # The test itself uses `settings`, which are those of the admin.
-        self._own = replace(self.settings, kafka=as_principal(self.settings.kafka, MONITOR))
         self.inspector = SystemInspector(self._own, database)
         """Not started: the test polls explicitly."""
         self.merchant_id, self.application = self.make_application("Tripoli Coffee")
@@ -92,6 +90,11 @@ class MonitorWorld:
     def audit(self) -> list[str]:
         """Return the actions in the audit log, oldest first."""
         return [row[0] for row in self.rows("select action from audit_log order by id")]
+
+    @property
+    def _own(self) -> Settings:
+        """The settings of the monitor. The test itself uses `settings`, which are those of Kafka's admin."""
+        return replace(self.settings, kafka=as_principal(self.settings.kafka, MONITOR))
 
     @contextmanager
     def serve(self) -> Iterator[None]:
