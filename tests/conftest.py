@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 from cryptography.fernet import Fernet
 
+from shared.domain.kafka_principals import ALL_PRINCIPALS
 from shared.platform.database.pool import Database
 from shared.platform.kafka.access import Principal
 from shared.platform.kafka.topic_definition import Topic
@@ -159,7 +160,9 @@ def kafka_settings(topic_pool: TopicPool, request: pytest.FixtureRequest) -> Ite
     """
     prefix = topic_pool.take() if "all_topics" in request.fixturenames else new_prefix()
     settings = replace(topic_pool.settings, topic_prefix=prefix)
-    if not any(map(request.node.get_closest_marker, ("kills", "stack", "cluster"))):
+    if any(map(request.node.get_closest_marker, ("kills", "stack", "cluster"))):
+        topic_pool.create_acls(settings, *ALL_PRINCIPALS)
+    else:
         # An idempotent producer waits half a second for its id, which matters only if a broker fails.
         settings = replace(settings, client={**settings.client, "enable.idempotence": "false"})
     yield settings

@@ -174,13 +174,17 @@ class TopicPool:
         """Return the settings of this principal. Its ACLs for the prefix are created, and nothing else is."""
         if self._logins is None:
             return settings
-        wanted = acls_of(principal, settings.topic_prefix)
-        if not wanted <= self._granted:
+        self.create_acls(settings, principal)
+        return with_login(settings, self._logins.client(principal.name))
+
+    def create_acls(self, settings: KafkaSettings, *principals: Principal) -> None:
+        """Create the ACLs of these principals for the prefix, for a test that stops Kafka before it uses them."""
+        wanted = {acl for each in principals for acl in acls_of(each, settings.topic_prefix)}
+        if self._logins is not None and not wanted <= self._granted:
             retry_after_restart(self._access.create_acls)(wanted)
             # The broker learns of them from the controller.
             eventually(lambda: wanted <= set(self._access.fetch_acls()))
             self._granted |= wanted
-        return with_login(settings, self._logins.client(principal.name))
 
     def _delete_used(self) -> None:
         """Delete the topics that were given back. If Kafka is down, the next call does it."""

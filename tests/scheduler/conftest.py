@@ -91,9 +91,9 @@ MakeScheduler = Callable[[], ServiceProcess]
 
 @pytest.fixture
 def make_scheduler(
-    repository_root: Path, database_settings: DatabaseSettings, kafka_settings: KafkaSettings
+    repository_root: Path, database_settings: DatabaseSettings, all_topics: KafkaSettings
 ) -> MakeScheduler:
-    return lambda: ServiceProcess("services.scheduler", repository_root, database_settings, kafka_settings)
+    return lambda: ServiceProcess("services.scheduler", repository_root, database_settings, all_topics)
 
 
 @pytest.fixture
