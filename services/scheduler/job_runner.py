@@ -69,14 +69,16 @@ class JobRunner:
                     break
                 failures += 1
                 pause = backoff_delay(failures)
+                # The metrics first: whoever sees the failure in `check` finds it there, too.
+                RUNS.labels(self.name, "failed").inc()
+                FAILING.labels(self.name).set(1)
                 self._failure = f"failed {failures} times in a row: {error}"
                 _log.exception("job %s failed, retrying in %.1f s", self.name, pause)
-                RUNS.labels(self.name, "failed").inc()
             else:
-                failures, self._failure = 0, None
                 RUNS.labels(self.name, "ok").inc()
+                FAILING.labels(self.name).set(0)
+                failures, self._failure = 0, None
             self._run_started = None
-            FAILING.labels(self.name).set(int(failures > 0))
             self._stop.wait(pause)
         self._job.close()
 
