@@ -14,7 +14,7 @@ import psycopg
 import requests
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from shared.domain.kafka_principals import ADMIN, ALL_PRINCIPALS, SCHEDULER, WEBHOOKS
+from shared.domain.kafka_principals import ADMIN, ALL_PRINCIPALS
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.access_setup import AccessAdmin
 from shared.platform.kafka.topic_setup import ensure_topics
@@ -26,7 +26,7 @@ from stack.ports import find_free_ports
 from stack.programs import DEVELOPMENT_LIMITS
 from stack.services import SERVICES
 
-_PRINCIPALS = {"services.scheduler": SCHEDULER.name, "services.webhooks": WEBHOOKS.name}
+_PRINCIPALS = {service.command[2]: service.kafka_principal for service in SERVICES if service.kafka_principal}
 _WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}
 _LOG_SHOWN = 4000
 _READY_TIMEOUT_S = 120.0

@@ -83,7 +83,7 @@ class KafkaCluster:
 
     def _answers(self) -> bool:
         # Ask each broker: for a while the others still count a broker that was just killed.
-        as_broker = sasl_client(BROKER_PRINCIPAL, self.passwords[BROKER_PRINCIPAL], mechanism="PLAIN")
+        as_broker = _broker_client(self.passwords)
         return all(count_brokers(each.address, as_broker) == len(self.brokers) for each in self.brokers)
 
     def _has_users(self) -> bool:
@@ -114,13 +114,16 @@ class KafkaCluster:
 
 def set_users(bootstrap_servers: str, passwords: Mapping[str, str]) -> bool:
     """Set the passwords of all principals, logged in as the broker. Return whether Kafka did it."""
-    as_broker = sasl_client(BROKER_PRINCIPAL, passwords[BROKER_PRINCIPAL], mechanism="PLAIN")
-    settings = KafkaSettings(bootstrap_servers, client={**as_broker, "log_level": "0"})
+    settings = KafkaSettings(bootstrap_servers, client={**_broker_client(passwords), "log_level": "0"})
     try:
         AccessAdmin(settings).set_passwords({name: passwords[name] for name in USERS})
     except (AccessRefusedError, KafkaUnavailableError):
         return False
     return True
+
+
+def _broker_client(passwords: Mapping[str, str]) -> dict[str, str]:
+    return sasl_client(BROKER_PRINCIPAL, passwords[BROKER_PRINCIPAL], mechanism="PLAIN")
 
 
 def count_brokers(bootstrap_servers: str, client: Mapping[str, str]) -> int:

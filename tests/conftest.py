@@ -75,6 +75,13 @@ def engines() -> Iterator[TestEngines]:
 
 
 @pytest.fixture
+def has_access_control(engines: TestEngines) -> None:
+    """Skip the test if the Kafka that is given by the environment lets everybody do everything."""
+    if engines.kafka_logins is None:
+        pytest.skip("the Kafka of the environment has no access control")
+
+
+@pytest.fixture
 def killable_engines(engines: TestEngines) -> Iterator[Engines]:
     """Engines that the test may kill and restart. They are started again for the next test."""
     if engines.embedded is None:

@@ -13,17 +13,18 @@ import requests
 from flask import Flask
 from werkzeug.serving import make_server
 
-from shared.domain.kafka_principals import CHECKOUT_VERIFIER, MONITOR, SCHEDULER, WEBHOOKS
+from shared.domain.kafka_principals import ALL_PRINCIPALS
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.ports import find_free_ports
 from stack.programs import DEVELOPMENT_LIMITS
+from stack.services import SERVICES
 from tests.topics import as_principal, kafka_variables
 
 _PRINCIPALS = {
-    "services.checkout.verification": CHECKOUT_VERIFIER,
-    "services.monitor": MONITOR,
-    "services.scheduler": SCHEDULER,
-    "services.webhooks": WEBHOOKS,
+    service.command[2]: principal
+    for service in SERVICES
+    for principal in ALL_PRINCIPALS
+    if principal.name == service.kafka_principal
 }
 
 

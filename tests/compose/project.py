@@ -14,6 +14,16 @@ from tests.compose.programs import ProgramFailedError, run
 from tests.waiting import eventually
 
 PREFIX = "mizan-proof-"
+# A program for a container. No packet is sent: the kernel looks for a route to an address that nobody has (TEST-NET-1).
+FIND_ROUTE = """
+import socket
+try:
+    socket.socket(type=socket.SOCK_DGRAM).connect(("192.0.2.1", 9))
+except OSError:
+    print("none")
+else:
+    print("found")
+"""
 
 
 def remove_orphans() -> list[str]:

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.compose.programs import ProgramFailedError, run
-from tests.compose.project import Project, Projects
+from tests.compose.project import FIND_ROUTE, Project, Projects
 from tests.containers.compose_files import DEVELOPMENT, EGRESS, PROJECT, interpolate, read_env_file, services
 from tests.containers.reachability import with_egress_proxy
 
@@ -19,15 +19,6 @@ for target in json.loads(sys.argv[1]):
     with socket.create_connection(("egress-proxy", 3128), timeout=15) as connection:
         connection.sendall(f"CONNECT {target} HTTP/1.1\\r\\nHost: {target}\\r\\n\\r\\n".encode())
         print(connection.recv(65536).split(b" ")[1].decode())
-"""
-_FIND_ROUTE = """
-import socket
-try:
-    socket.socket(type=socket.SOCK_DGRAM).connect(("192.0.2.1", 9))
-except OSError:
-    print("none")
-else:
-    print("found")
 """
 _REFUSED = [
     "127.0.0.1:443",
@@ -54,7 +45,7 @@ def project(projects: Projects) -> Project:
 
 
 def test_webhooks_have_no_default_route(project: Project) -> None:
-    assert project.inside("webhooks", "python", "-c", _FIND_ROUTE).strip() == "none"
+    assert project.inside("webhooks", "python", "-c", FIND_ROUTE).strip() == "none"
 
 
 def test_containers_are_in_the_networks_of_the_files(project: Project) -> None:

@@ -15,13 +15,9 @@ from tests.mizan.conftest import Mizan
 from tests.topics import as_principal, delete_topic, kafka_variables
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("has_access_control")
+
 GOOD = "topics, users and ACLs are as they should be\n"
-
-
-@pytest.fixture(autouse=True)
-def has_access_control(engines: TestEngines) -> None:
-    if engines.kafka_logins is None:
-        pytest.skip("the Kafka of the environment has no access control")
 
 
 @pytest.fixture

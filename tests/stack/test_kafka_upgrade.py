@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +23,7 @@ from stack.kafka import KafkaCluster, count_brokers, install_kafka
 from stack.options import cache_directory
 from stack.ports import find_free_ports
 from stack.watchdog import Watchdog
+from tests.shared.platform.kafka.harness import running
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(300)]
@@ -108,13 +108,8 @@ def consuming(kafka: KafkaSettings, seen: list[bytes | None]) -> Iterator[None]:
         _NoDeadLetters(),
         decode=lambda value: value,
     )
-    thread = Thread(target=loop.run, daemon=True)
-    thread.start()
-    try:
+    with running(loop):
         yield
-    finally:
-        loop.stop()
-        thread.join(30)
 
 
 def test_data_of_the_version_before_move_over_at_the_next_start(kafka: UpgradedKafka) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.compose.programs import run
-from tests.compose.project import Container, Project
+from tests.compose.project import FIND_ROUTE, Container, Project
 from tests.containers.reachability import Deployment, development
 
 # Prints those of the given addresses that accept a connection. A dropped packet is never answered.
@@ -20,16 +20,6 @@ def connect(target):
     print(target[0] + "\\n", end="")
 with ThreadPoolExecutor(64) as threads:
     list(threads.map(connect, map(tuple, json.loads(sys.argv[1]))))
-"""
-# No packet is sent: the kernel looks for a route to an address that nobody has (TEST-NET-1).
-_FIND_ROUTE = """
-import socket
-try:
-    socket.socket(type=socket.SOCK_DGRAM).connect(("192.0.2.1", 9))
-except OSError:
-    print("none")
-else:
-    print("found")
 """
 # Bash is in the images of the engines, Python is not.
 _CONNECT_BY_BASH = (
@@ -105,7 +95,7 @@ def test_only_networks_with_a_way_out_have_a_default_route(
     for name, container in running.items():
         if name in _WITHOUT_TOOLS | _ENGINES or "operators" in files.networks_of[name]:
             continue
-        found = run("docker", "exec", container.id, "python", "-c", _FIND_ROUTE)
+        found = run("docker", "exec", container.id, "python", "-c", FIND_ROUTE)
         assert (found.strip() == "found") is bool(files.ways_out(name)), name
 
 

@@ -38,16 +38,12 @@ from shared.platform.settings import KafkaSettings
 from tests.engines import TestEngines
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("has_access_control")
+
 KafkaAs = Callable[[Principal], KafkaSettings]
 OTHERS = [principal for principal in ALL_PRINCIPALS if principal is not ADMIN]
 _TIMEOUT_S = 30
 _T = TypeVar("_T")
-
-
-@pytest.fixture(autouse=True)
-def has_access_control(engines: TestEngines) -> None:
-    if engines.kafka_logins is None:
-        pytest.skip("the Kafka of the environment has no access control")
 
 
 def of_all(each: Callable[[Principal], _T], principals: Collection[Principal]) -> dict[str, _T]:

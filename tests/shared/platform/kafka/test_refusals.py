@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from threading import Thread
 
 import pytest
 
@@ -27,17 +26,13 @@ from shared.platform.kafka.progress import ConsumerStalledError
 from shared.platform.kafka.records import Record, Task
 from shared.platform.kafka.refusals import RefusedLoginFilter
 from shared.platform.settings import KafkaSettings
-from tests.engines import TestEngines
+from tests.shared.platform.kafka.harness import running
 from tests.waiting import eventually
+
+pytestmark = pytest.mark.usefixtures("has_access_control")
 
 KafkaAs = Callable[[Principal], KafkaSettings]
 REFUSED = "SASL authentication error"
-
-
-@pytest.fixture(autouse=True)
-def has_access_control(engines: TestEngines) -> None:
-    if engines.kafka_logins is None:
-        pytest.skip("the Kafka of the environment has no access control")
 
 
 @pytest.fixture
@@ -111,18 +106,13 @@ def test_consumer_without_its_acl_is_not_ready_and_continues_once_it_has_it(
         _NoDeadLetters(),
         decode=lambda value: value,
     )
-    thread = Thread(target=loop.run, daemon=True)
-    thread.start()
-    try:
+    with running(loop):
         eventually(lambda: "authorization failed" in _problem(loop))
         admin.create_acls([acl])
         producer = ConfirmingProducer(all_topics, "test")
         producer.send([OutgoingRecord(CHECKOUT_VERIFY.name, b"k", b"{}")], on_wait=raise_after(30))
         eventually(lambda: _problem(loop) == "")
         eventually(lambda: bool(seen))
-    finally:
-        loop.stop()
-        thread.join(30)
 
 
 def _problem(loop: ConsumerLoop) -> str:
