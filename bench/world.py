@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_urlsafe
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from uuid import uuid4
@@ -16,10 +17,12 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from shared.domain.kafka_principals import ADMIN, ALL_PRINCIPALS
 from shared.domain.topics import ALL_TOPICS
+from shared.platform.database.roles import OWNER, ROLE_NAMES
 from shared.platform.kafka.access_setup import AccessAdmin
 from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.migrations.runner import migrate
 from shared.platform.settings import DatabaseSettings, KafkaSettings
+from stack.database_roles import prepare_embedded_roles, urls_with_passwords
 from stack.engines import Engines
 from stack.options import read_options
 from stack.ports import find_free_ports
@@ -28,6 +31,7 @@ from stack.services import SERVICES
 
 _PRINCIPALS = {service.command[2]: service.kafka_principal for service in SERVICES if service.kafka_principal}
 _WITH_WORKERS = {" ".join(service.command[2:]) for service in SERVICES if service.has_workers}
+_ROLES = {service.command[2]: service.database_role or OWNER for service in SERVICES}
 _LOG_SHOWN = 4000
 _READY_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 60.0
@@ -42,17 +46,22 @@ class RunningService:
 class World:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
+        self._passwords = {name: token_urlsafe() for name in ROLE_NAMES}
+        prepare_embedded_roles(engines.database_url, self._passwords)
 
     def empty_database(self) -> DatabaseSettings:
-        """Create a migrated database without rows and statistics."""
+        """Create a migrated database without rows and statistics. The settings are those of its owner."""
         name = f"bench_{uuid4().hex[:8]}"
         with psycopg.connect(self._engines.database_url, autocommit=True) as connection:
-            connection.execute(f'create database "{name}"'.encode())
-        url = f"{self._engines.database_url.rsplit('/', 1)[0]}/{name}"
+            connection.execute(f'create database "{name}" owner {OWNER}'.encode())
+        url = self._url_as(OWNER, f"{self._engines.database_url.rsplit('/', 1)[0]}/{name}")
         migrate(url)
         return DatabaseSettings(
             url, pool_size=8, connect_timeout_s=3, pool_timeout_s=2.0, statement_timeout_s=60
         )
+
+    def _url_as(self, role: str, url: str) -> str:
+        return urls_with_passwords(url, self._passwords)[role]
 
     def empty_topics(self) -> KafkaSettings:
         """Create all topics, with the ACLs of each principal. The settings are those of the admin."""
@@ -85,7 +94,7 @@ class World:
             settings = {
                 **DEVELOPMENT_LIMITS,
                 **read_options().inherited,
-                "DATABASE_URL": database.url,
+                "DATABASE_URL": self._url_as(_ROLES[module], database.url),
                 **(self._kafka_environment(_PRINCIPALS[module], kafka) if kafka else {}),
                 "HTTP_PORT": str(port),
                 **({"PROMETHEUS_MULTIPROC_DIR": directory} if module in _WITH_WORKERS else {}),

@@ -15,6 +15,7 @@ from mizan.lag import lag_command
 from mizan.operator import operator_group
 from mizan.output import CommandGroup
 from mizan.reconciliation import audit_command
+from mizan.roles import roles_command
 from mizan.topics import topics_command
 from mizan.user import user_group
 from shared import VERSION
@@ -24,7 +25,7 @@ from shared.platform.migrations.runner import migrate
 @click.command("migrate")
 def migrate_command() -> None:
     """Bring the database's schema up to date. Safe to repeat, and to run several times at once."""
-    with startup_settings(uses_kafka=False) as settings:
+    with startup_settings(uses_kafka=False, as_owner=True) as settings:
         click.echo(f"schema is at revision {migrate(settings.database.url)}")
 
 
@@ -48,6 +49,7 @@ main.add_command(migrate_command)
 main.add_command(operator_group)
 main.add_command(remove_demo_command)
 main.add_command(resend_command)
+main.add_command(roles_command)
 main.add_command(topics_command)
 main.add_command(user_group)
 

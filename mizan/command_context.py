@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.database.roles import MissingRolesError
 from shared.platform.database.schema import SchemaOutdatedError, UnsupportedRevisionError, check_schema
 from shared.platform.encryption import KeysUnavailableError, NoSecretKeysError
 from shared.platform.errors import RefusedError
@@ -95,7 +96,7 @@ def command_settings(
     In production only development settings and keys of other purposes than `purposes` are refused: operators need the
     command line to repair everything else.
     """
-    with _report_errors():
+    with report_errors():
         reading = read_operator_environment(uses_kafka=uses_kafka)
         problems = {**find_command_problems(reading.settings, purposes), **reading.problems}
         if problems:
@@ -104,13 +105,13 @@ def command_settings(
 
 
 @contextmanager
-def startup_settings(*, uses_kafka: bool = True) -> Iterator[Settings]:
+def startup_settings(*, uses_kafka: bool = True, as_owner: bool = False) -> Iterator[Settings]:
     """Yield settings for commands that run before the services. Raises StartRefused if no service would start.
 
-    These commands need no keys. One that uses Kafka does so as the admin.
+    These commands need no keys. One that uses Kafka does so as the admin; migrations connect `as_owner`.
     """
-    with _report_errors():
-        reading = read_operator_environment(uses_kafka=uses_kafka, as_kafka_admin=True)
+    with report_errors():
+        reading = read_operator_environment(uses_kafka=uses_kafka, as_kafka_admin=True, as_owner=as_owner)
         problems = find_start_problems(reading, COMMAND_LINE, needs_keys=False)
         if problems:
             raise StartRefused(redact_text(f"{SettingsError(problems)}{_stack_hint()}"))
@@ -118,10 +119,17 @@ def startup_settings(*, uses_kafka: bool = True) -> Iterator[Settings]:
 
 
 @contextmanager
-def _report_errors() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
+    """End the command with one line for errors that an operator can do something about."""
     try:
         yield
-    except (RefusedError, NoSecretKeysError, UnsupportedRevisionError, WebhookUrlError) as error:
+    except (
+        RefusedError,
+        MissingRolesError,
+        NoSecretKeysError,
+        UnsupportedRevisionError,
+        WebhookUrlError,
+    ) as error:
         # Not redacted: these texts hold no secrets, and a credential's prefix must stay readable.
         raise click.ClickException(str(error)) from error
     except KeysUnavailableError as error:

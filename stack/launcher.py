@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from shared.platform.database.roles import CLI
 from shared.platform.settings import TRANSIT_VARIABLES
+from stack.database_roles import RoleUrls
 from stack.errors import StackError
 from stack.kafka_passwords import kafka_client_settings
 from stack.keys import OLD_FILE, command_keys
@@ -108,22 +110,26 @@ class Launcher:
             self._stop()
 
     def _start_and_follow(self) -> None:
-        database, kafka = prepare_database(self._options), prepare_kafka(self._options)
+        (database, urls), kafka = prepare_database(self._options), prepare_kafka(self._options)
         if (self._options.directory / OLD_FILE).exists():
             self._console.info(_OLD_KEY_NOTE)
         for note in (*database.notes, *kafka.notes):
             self._console.info(note)
         engine_phases = [engine.phase for engine in (database, kafka) if engine.phase]
-        services = services_phase(self._services, self._options, kafka)
-        environment = common_environment(self._options, database.address)
+        services = services_phase(self._services, self._options, urls, kafka)
+        environment = common_environment(self._options)
         supervisor = self._supervise([*engine_phases, services], environment)
         for phase in engine_phases:
             self._start(phase, supervisor)
         for job in self._jobs:
-            for_kafka = kafka_environment(self._options, kafka.address, kafka.logins, job.kafka_principal)
-            run_job(job, environment | for_kafka, self._logs / f"{job.name}.log")
+            own = {
+                **environment,
+                **urls.environment(job.database_role),
+                **kafka_environment(self._options, kafka.address, kafka.logins, job.kafka_principal),
+            }
+            run_job(job, own, self._logs / f"{job.name}.log")
             self._console.info(f"{job.name} done")
-        for_commands = {**environment, **command_keys(self._options)}
+        for_commands = {**environment, **urls.environment(CLI), **command_keys(self._options)}
         demo = self._make_demo(self._options.directory, for_commands)
         self._start(services, supervisor)
         phases = [*engine_phases, services]
@@ -135,7 +141,7 @@ class Launcher:
             },
             **kafka_client_settings(kafka.logins),
         }
-        self._follow(supervisor, phases, self._addresses(database, kafka), entries, demo)
+        self._follow(supervisor, phases, self._addresses(database, kafka, urls), entries, demo)
 
     def _supervise(self, phases: Sequence[StartupPhase], environment: Mapping[str, str]) -> Supervisor:
         programs = [program for phase in phases for program in phase.programs]
@@ -154,11 +160,15 @@ class Launcher:
             phase.wait_ready(program, self._logs / f"{program.name}.log", running[program.name])
         self._console.info(f"{phase.title} ready in {time.monotonic() - began:.1f} s")
 
-    def _addresses(self, database: Engine, kafka: Engine) -> dict[str, str]:
+    def _addresses(self, database: Engine, kafka: Engine, urls: RoleUrls) -> dict[str, str]:
         addresses: dict[str, str] = {}
         for service in self._services:
             addresses |= service.addresses(self._options.port_base)
-        return addresses | {"database_url": database.address, "kafka_bootstrap_servers": kafka.address}
+        return addresses | {
+            "database_url": database.address,
+            "cli_database_url": urls.urls[CLI],
+            "kafka_bootstrap_servers": kafka.address,
+        }
 
     def _follow(
         self,

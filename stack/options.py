@@ -28,6 +28,8 @@ class Options:
     brokers: int
     database_url: str | None = field(repr=False)
     """An external database; None means that PostgreSQL is embedded."""
+    database_role_passwords_file: str | None
+    """The passwords of the roles of an external database; None: every program uses `database_url`."""
     kafka_bootstrap_servers: str | None
     """An external Kafka; None means that Kafka is embedded."""
     kafka_passwords: Path | None
@@ -50,6 +52,7 @@ def read_options() -> Options:
     database_url = env.str("DATABASE_URL", "", validate=_is_postgres_url)
     kafka_bootstrap_servers = env.str("KAFKA_BOOTSTRAP_SERVERS", "", validate=_is_server_list)
     kafka_passwords = env.str("KAFKA_PASSWORDS_DIR", "", validate=_is_usable_path)
+    role_passwords_file = env.str("DATABASE_ROLE_PASSWORDS_FILE", "")
     env.str("MIZAN_CACHE_DIR", "", validate=_is_usable_path)
     problems = _find_service_problems()
     try:
@@ -64,6 +67,7 @@ def read_options() -> Options:
         port_base=port_base,
         brokers=brokers,
         database_url=database_url or None,
+        database_role_passwords_file=role_passwords_file or None,
         kafka_bootstrap_servers=kafka_bootstrap_servers or None,
         kafka_passwords=Path(kafka_passwords).expanduser().resolve() if kafka_passwords else None,
         colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),

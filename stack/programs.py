@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shared.platform.private_files import write_private_file
 from stack.broker import Broker
+from stack.database_roles import RoleUrls
 from stack.kafka_passwords import KafkaLogins
 from stack.keys import service_keys, without_keys
 from stack.options import Options
@@ -14,6 +15,16 @@ from stack.orphans import STACK_DIR_VARIABLE
 from stack.postgres import Postgres
 from stack.services import PUBLIC_URLS, SANDBOX_PORT, SERVICES, SHOP, Service
 
+NOT_INHERITED = {
+    "DATABASE_ADMIN_URL",
+    "DATABASE_ADMIN_URL_FILE",
+    "DATABASE_ROLE_PASSWORDS_FILE",
+    "DATABASE_URL",
+    "DATABASE_URL_FILE",
+    "KAFKA_BOOTSTRAP_SERVERS",
+    "KAFKA_PASSWORDS_DIR",
+    "PROMETHEUS_MULTIPROC_DIR",
+}
 DEVELOPMENT_LIMITS = {
     # All users of a sandbox share its few phone numbers, and all clients the address of this machine.
     "CHECKOUT_CODES_PER_PHONE": "1000",
@@ -74,11 +85,15 @@ def broker_program(broker: Broker) -> Program:
     return Program(broker.name, "kafka", tuple(broker.command()), stop_seconds=stop_seconds)
 
 
-def service_program(service: Service, options: Options, kafka: Mapping[str, str] | None = None) -> Program:
-    """Return the program of a service, with an environment of its own: its port, its keys, and `kafka`, its login."""
+def service_program(
+    service: Service, options: Options, urls: RoleUrls, kafka: Mapping[str, str] | None = None
+) -> Program:
+    """Return the program of a service, with an environment of its own: its port, its database role, its keys, and
+    `kafka`, its login."""
     environment = {
         "HTTP_HOST": "127.0.0.1",
         "HTTP_PORT": str(options.port_base + service.port_offset),
+        **urls.environment(service.database_role),
         **service_keys(service, options),
         **(kafka or {}),
     }
@@ -104,21 +119,19 @@ def kafka_environment(
     }
 
 
-def common_environment(options: Options, database_url: str) -> dict[str, str]:
-    """Return the environment of every program: what we inherited, the database, and the mark of this stack. No keys."""
-    inherited = {name: value for name, value in options.inherited.items() if not _is_for_one_program(name)}
+def common_environment(options: Options) -> dict[str, str]:
+    """Return the environment of every program: what we inherited, and the mark of this stack.
+
+    Keys, and the logins of the engines, are given to each program by itself.
+    """
+    inherited = {name: value for name, value in options.inherited.items() if name not in NOT_INHERITED}
     return {
         "MIZAN_ENV": "development",
         **_development_defaults(options),
         **without_keys(inherited),
-        "DATABASE_URL": database_url,
         "PYTHONUNBUFFERED": "1",
         STACK_DIR_VARIABLE: str(options.directory),
     }
-
-
-def _is_for_one_program(name: str) -> bool:
-    return name in {"PROMETHEUS_MULTIPROC_DIR", "KAFKA_BOOTSTRAP_SERVERS", "KAFKA_PASSWORDS_DIR"}
 
 
 def _development_defaults(options: Options) -> dict[str, str]:

@@ -28,6 +28,8 @@ class Service:
     in_production: bool = True
     key_purposes: frozenset[KeyPurpose] = frozenset()
     """The purposes whose keys it gets, and no other program."""
+    database_role: str | None = None
+    """The role of PostgreSQL that it connects as; None: it has no database."""
 
     def addresses(self, port_base: int) -> dict[str, str]:
         port = port_base + self.port_offset
@@ -41,10 +43,11 @@ class Job:
     name: str
     command: tuple[str, ...]
     kafka_principal: str | None = None
+    database_role: str | None = None
 
 
 JOBS = (
-    Job("migrate", (sys.executable, "-m", "mizan", "migrate")),
+    Job("migrate", (sys.executable, "-m", "mizan", "migrate"), database_role="mizan_owner"),
     Job("topics", (sys.executable, "-m", "mizan", "topics"), ADMIN.name),
 )
 
@@ -65,6 +68,7 @@ SERVICES = (
             }
         ),
         has_workers=True,
+        database_role="mizan_api",
     ),
     Service(
         "sandbox",
@@ -80,6 +84,7 @@ SERVICES = (
         MappingProxyType({"checkout_url": "http://127.0.0.1:{port}"}),
         has_workers=True,
         key_purposes=PROCESS_PURPOSES["checkout"],
+        database_role="mizan_checkout",
     ),
     Service(
         "checkout-verifier",
@@ -88,6 +93,7 @@ SERVICES = (
         MappingProxyType({"checkout_verifier_url": "http://127.0.0.1:{port}"}),
         key_purposes=PROCESS_PURPOSES["checkout-verifier"],
         kafka_principal=CHECKOUT_VERIFIER.name,
+        database_role="mizan_checkout",
     ),
     Service(
         "dashboard",
@@ -96,6 +102,7 @@ SERVICES = (
         MappingProxyType({"dashboard_url": "http://127.0.0.1:{port}"}),
         has_workers=True,
         key_purposes=PROCESS_PURPOSES["dashboard"],
+        database_role="mizan_dashboard",
     ),
     Service(
         "webhooks",
@@ -104,6 +111,7 @@ SERVICES = (
         MappingProxyType({"webhooks_url": "http://127.0.0.1:{port}"}),
         key_purposes=PROCESS_PURPOSES["webhooks"],
         kafka_principal=WEBHOOKS.name,
+        database_role="mizan_webhooks",
     ),
     Service(
         "scheduler",
@@ -111,6 +119,7 @@ SERVICES = (
         (sys.executable, "-m", "services.scheduler"),
         MappingProxyType({"scheduler_url": "http://127.0.0.1:{port}"}),
         kafka_principal=SCHEDULER.name,
+        database_role="mizan_scheduler",
     ),
     Service(
         "monitor",
@@ -119,6 +128,7 @@ SERVICES = (
         MappingProxyType({"monitor_url": "http://127.0.0.1:{port}"}),
         key_purposes=PROCESS_PURPOSES["monitor"],
         kafka_principal=MONITOR.name,
+        database_role="mizan_monitor",
     ),
 )
 

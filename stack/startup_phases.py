@@ -13,7 +13,15 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from shared.platform.database.roles import OWNER
 from shared.platform.process import EX_CONFIG
+from stack.database_roles import (
+    RoleUrls,
+    ensure_role_passwords,
+    external_urls,
+    prepare_embedded_roles,
+    urls_with_passwords,
+)
 from stack.errors import StackError
 from stack.kafka import KafkaCluster, install_kafka
 from stack.kafka_passwords import KafkaLogins
@@ -113,17 +121,25 @@ class Engine:
     """Of Kafka; None if all clients use the settings that we inherited."""
 
 
-def prepare_database(options: Options) -> Engine:
+def prepare_database(options: Options) -> tuple[Engine, RoleUrls]:
+    """Return the database as its owner sees it, and the addresses for each role."""
+    directory = options.directory / "database_urls"
     if options.database_url is not None:
-        check_external_database(options.database_url)
-        return Engine(options.database_url, None)
+        urls = external_urls(options.database_url, options.database_role_passwords_file)
+        check_external_database(urls[OWNER])
+        return Engine(urls[OWNER], None), RoleUrls(urls, directory)
     ports = EnginePorts(options.directory, options.port_base)
     server = Postgres(options.directory / "postgres", ports.postgres())
     notes = server.prepare()
-    phase = StartupPhase(
-        "PostgreSQL", (postgres_program(server),), lambda _, log, running: server.wait_ready(log, running)
-    )
-    return Engine(server.url, phase, tuple(notes))
+    passwords = ensure_role_passwords(options.directory / "role_passwords")
+
+    def wait_ready(_program: Program, log: Path, running: Running) -> None:
+        server.wait_ready(log, running)
+        prepare_embedded_roles(server.url, passwords)
+
+    phase = StartupPhase("PostgreSQL", (postgres_program(server),), wait_ready)
+    urls = urls_with_passwords(server.url, passwords)
+    return Engine(urls[OWNER], phase, tuple(notes)), RoleUrls(urls, directory)
 
 
 def prepare_kafka(options: Options) -> Engine:
@@ -143,11 +159,14 @@ def prepare_kafka(options: Options) -> Engine:
     return Engine(cluster.bootstrap_servers, phase, logins=KafkaLogins(cluster.password_directory))
 
 
-def services_phase(services: Sequence[Service], options: Options, kafka: Engine) -> StartupPhase:
+def services_phase(
+    services: Sequence[Service], options: Options, urls: RoleUrls, kafka: Engine
+) -> StartupPhase:
     programs = tuple(
         service_program(
             service,
             options,
+            urls,
             kafka_environment(options, kafka.address, kafka.logins, service.kafka_principal),
         )
         for service in services

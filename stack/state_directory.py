@@ -65,6 +65,7 @@ class StackFile:
 STACK_FILES = (
     "bench",
     "bench.json",
+    "database_urls",
     "demo.json",
     "demo.json.new",
     "kafka",
@@ -73,6 +74,8 @@ STACK_FILES = (
     "metrics",
     "ports.json",
     "postgres",
+    "role_passwords",
+    "role_passwords.new",
     "rpc",
     "sandbox.sqlite",
     "sandbox.sqlite-shm",

@@ -11,6 +11,7 @@ from uuid import UUID
 import hypothesis
 import pytest
 from cryptography.fernet import Fernet
+from psycopg.conninfo import conninfo_to_dict
 
 from shared.domain.kafka_principals import ALL_PRINCIPALS
 from shared.platform.database.pool import Database
@@ -36,7 +37,13 @@ from stack.kafka_passwords import KafkaLogins
 from tests.clock import Clock
 from tests.constants import CHECKOUT_URL
 from tests.databases import Databases
-from tests.engines import TestEngines, engine_directory, start_embedded, start_in_docker
+from tests.engines import (
+    TestEngines,
+    engine_directory,
+    prepare_test_roles,
+    start_embedded,
+    start_in_docker,
+)
 from tests.topics import TopicPool, as_principal, new_prefix, retry_after_restart
 
 # No time limit per example: the machine may be busy.
@@ -60,6 +67,7 @@ def engines() -> Iterator[TestEngines]:
     """Use DATABASE_URL and KAFKA_BOOTSTRAP_SERVERS if set, else Docker if asked for, else embedded engines."""
     given = os.environ.get("DATABASE_URL"), os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     if given[0] and given[1]:
+        prepare_test_roles(given[0])
         passwords = os.environ.get("KAFKA_PASSWORDS_DIR")
         yield TestEngines(given[0], given[1], KafkaLogins(Path(passwords)) if passwords else None)
     elif os.environ.get("MIZAN_TEST_STACK") == "docker":
@@ -101,6 +109,7 @@ def databases(engines: TestEngines) -> Iterator[Databases]:
 
 @pytest.fixture
 def database_settings(databases: Databases) -> Iterator[DatabaseSettings]:
+    """The settings of the owner's connections. tests/database_roles.py has those of the services."""
     name = databases.take()
     yield DatabaseSettings(
         url=databases.url(name),
@@ -115,6 +124,15 @@ def database_settings(databases: Databases) -> Iterator[DatabaseSettings]:
 @pytest.fixture
 def database(database_settings: DatabaseSettings) -> Iterator[Database]:
     made = Database(database_settings, "test")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def admin_database(databases: Databases, database_settings: DatabaseSettings) -> Iterator[Database]:
+    """The superuser's: for what not even the owner may do, such as turning foreign keys off or ending sessions."""
+    name = str(conninfo_to_dict(database_settings.url)["dbname"])
+    made = Database(replace(database_settings, url=databases.admin_url(name)), "test")
     yield made
     made.close()
 

@@ -13,7 +13,9 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.database.pool import Database
+from shared.platform.database.roles import OWNER, SERVICE_ROLES
 from shared.platform.migrations.runner import migrate
+from tests.database_roles import url_as
 
 _CATALOGS = (
     "pg_attribute",
@@ -55,9 +57,9 @@ class Databases:
         self._background = ThreadPoolExecutor(1, "databases")
         self._ready: list[Future[str | None]] = []
         self._names: set[str] = set()
-        self._execute(f'create database "{self._template}"')
+        self._execute(f'create database "{self._template}" owner {OWNER}')
         migrate(self.url(self._template))
-        with psycopg.connect(self.url(self._template)) as connection:
+        with psycopg.connect(self.admin_url(self._template)) as connection:
             self._schema = connection.execute(_SCHEMA).fetchall()
             self._clock = str(_one(connection, "select pg_get_functiondef('mizan_now'::regproc)"))
 
@@ -85,20 +87,30 @@ class Databases:
             self.drop(name)
 
     def url(self, name: str) -> str:
+        """Return the address of a database for its owner, the role of migrations."""
+        return url_as(OWNER, self._server_url, name)
+
+    def admin_url(self, name: str) -> str:
+        """Return the address of a database for the superuser."""
         parts = conninfo_to_dict(self._server_url)
         password = f":{parts['password']}" if parts.get("password") else ""
         return f"postgresql://{parts['user']}{password}@{parts['host']}:{parts['port']}/{name}"
 
     def _copy(self) -> str:
         name = self._new_name()
-        self._execute(f'create database "{name}" template "{self._template}"')
+        self._execute(
+            f'create database "{name}" template "{self._template}" owner {OWNER}',
+            # Rights on the database itself are not copied.
+            f'revoke all on database "{name}" from public',
+            f'grant connect on database "{name}" to {", ".join(role.name for role in SERVICE_ROLES)}',
+        )
         return name
 
     def _empty(self, name: str) -> str | None:
         """Return its new name, unknown to whatever the test left running, or None if it had to be dropped."""
         try:
             new = self._rename(name)
-            with psycopg.connect(self.url(new), options="-c lock_timeout=5s") as connection:
+            with psycopg.connect(self.admin_url(new), options="-c lock_timeout=5s") as connection:
                 if connection.execute(_SCHEMA).fetchall() == self._schema:
                     self._truncate(connection)
                     return new
@@ -131,9 +143,10 @@ class Databases:
         self._names.add(name)
         return name
 
-    def _execute(self, statement: str) -> None:
+    def _execute(self, *statements: str) -> None:
         with psycopg.connect(self._server_url, autocommit=True) as connection:
-            connection.execute(statement.encode())
+            for statement in statements:
+                connection.execute(statement.encode())
 
 
 def _one(connection: psycopg.Connection, query: str) -> object:

@@ -14,12 +14,14 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from shared.domain.kafka_principals import ADMIN
+from shared.platform.database.roles import ROLE_NAMES, prepare_roles
 from stack.broker import BROKER_PRINCIPAL, access_settings
 from stack.engines import Engines, embedded_engines
 from stack.kafka import USERS, count_brokers, set_users
 from stack.kafka_passwords import KafkaLogins, ensure_passwords
 from stack.ports import HOST, find_free_ports
 from stack.postgres import is_answering
+from tests.database_roles import password_of
 from tests.logs import attach_log
 from tests.waiting import eventually
 
@@ -65,17 +67,21 @@ def start_embedded(directory: Path) -> Iterator[TestEngines]:
     with embedded_engines(directory) as engines:
         for log in ("postgres.log", "kafka.log"):
             attach_log(directory / log)
-        _make_logins_cheap(engines.database_url)
+        prepare_test_roles(engines.database_url)
         yield TestEngines(
             engines.database_url, engines.kafka_bootstrap_servers, engines.kafka_logins, engines
         )
 
 
-def _make_logins_cheap(url: str) -> None:
-    """Hash the password once instead of 4096 times at each login: tests open thousands of connections."""
+def prepare_test_roles(url: str) -> None:
+    """Create Mizan's roles with the passwords of tests, and make logins cheap.
+
+    Passwords are hashed once instead of 4096 times at each login: tests open thousands of connections.
+    """
     parts = conninfo_to_dict(url)
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("set scram_iterations = 1")
+        prepare_roles(connection, {name: password_of(name) for name in ROLE_NAMES})
         connection.execute(
             sql.SQL("alter role {} password {}").format(
                 sql.Identifier(str(parts["user"])), sql.Literal(parts["password"])
@@ -113,6 +119,7 @@ def start_in_docker(postgres_image: str, kafka_image: str, password_directory: P
         logins = KafkaLogins(password_directory)
         eventually(lambda: set_users(servers, passwords), within=120)
         eventually(lambda: count_brokers(servers, logins.client(ADMIN.name)) == 1, within=120)
+        prepare_test_roles(url)
         yield TestEngines(url, servers, logins)
 
 

@@ -7,9 +7,10 @@ from psycopg import Cursor
 
 from shared.platform.database.pool import Database, fetch_scalar
 
-_COUNT_LOCK_WAITS = (
-    "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
-)
+# PostgreSQL hides the state of other roles' sessions, but not their locks.
+_COUNT_LOCK_WAITS = """
+select count(distinct pid) from pg_locks join pg_stat_activity using (pid)
+where not granted and datname = current_database()"""
 _ROWS_READ_SEQUENTIALLY = "select seq_tup_read from pg_stat_user_tables where relname = %s"
 
 

@@ -18,6 +18,7 @@ from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.ports import find_free_ports
 from stack.programs import DEVELOPMENT_LIMITS
 from stack.services import SERVICES
+from tests.database_roles import MODULE_ROLES, url_as
 from tests.topics import as_principal, kafka_variables
 
 _PRINCIPALS = {
@@ -40,7 +41,7 @@ class ServiceProcess:
         self._environment = {
             **os.environ,  # noqa: TID251  the process needs PATH and the like
             **DEVELOPMENT_LIMITS,
-            "DATABASE_URL": database.url,
+            "DATABASE_URL": url_as(MODULE_ROLES[module], database.url),
             **kafka_variables(as_principal(kafka, _PRINCIPALS[module]) if module in _PRINCIPALS else kafka),
             "HTTP_PORT": str(self.port),
             **environment,

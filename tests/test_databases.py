@@ -41,7 +41,7 @@ def test_rows_clock_and_sequence_of_a_reused_database_are_reset(databases: Datab
         "alter table merchants add column more int",
         "alter table merchants alter column name drop not null",
         "create index on merchants (name)",
-        "alter table audit_log disable trigger all",
+        "alter table audit_log disable trigger user",
         "create function more() returns int language sql return 1",
         f"{FILL}; analyze merchants",
         "update alembic_version set version_num = 'another'",

@@ -1,15 +1,19 @@
-"""The monthly partitions of a table: which exist, how old each is, and how to change them without blocking others."""
+"""The monthly partitions of a table: which exist, how old each is, and how to change them without blocking others.
+
+Partitions belong to the owner of the database. Functions of the owner (revision 0022) change them for the scheduler,
+and only those that can be due: a coming month is made, one beyond the shortest retention and without work is dropped.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import Connection, sql
-from psycopg.errors import LockNotAvailable
+from psycopg import Connection
+from psycopg.errors import LockNotAvailable, ObjectInUse
 from psycopg.rows import class_row
 
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, fetch_scalar
 
 # Any fixed number; the scheduler that holds this lock is the one that changes partitions.
 _PARTITIONS_LOCK = 0x6D697A616E_02
@@ -32,17 +36,11 @@ from pg_class as parent join pg_class as month
      on month.relnamespace = parent.relnamespace and month.relkind = 'r'
         and month.relname ~ ('^' || parent.relname || '_[0-9]{4}_(0[1-9]|1[0-2])$')
 where parent.oid = any(%s::regclass[]) order by months_ago desc, parent"""
-_CREATE = """
-select make_month_partition(%s, (uuid_extract_timestamp(uuidv7()) at time zone 'UTC'
-                                 + make_interval(months => %s))::date)"""
-_DETACH = "alter table {parent} detach partition {month}"
-_DROP = "drop table {month}"
-
-_NOT_TAKEN_IN = """
-select from {month}
-where taken_in_at is null and type in ('payment_intent.succeeded', 'payment_intent.canceled') limit 1"""
-_IS_THERE = "select where to_regclass(%s) is not null"
-_PENDING = "select from {month} where next_due_at is not null limit 1"
+_CREATE = "select make_coming_month(%s, %s)"
+_DETACH = "select detach_old_month(%s, %s)"
+_DROP = "select drop_old_month(%s, %s)"
+_HAS_WORK = "select month_has_unfinished_work(%s, %s)"
+_COUNT_STRAYS = "select count_rows_without_month(%s)"
 
 
 class PartitionInUseError(Exception):
@@ -74,7 +72,7 @@ def partition_transaction(database: Database) -> Iterator[Connection[Any]]:
             raise PartitionsLockedError("another scheduler is changing partitions")
         try:
             yield connection
-        except LockNotAvailable as taken:
+        except (LockNotAvailable, ObjectInUse) as taken:
             raise PartitionInUseError(str(taken.diag.message_primary)) from taken
 
 
@@ -95,11 +93,12 @@ def create_month(connection: Connection[Any], parent: str, ahead: int) -> None:
 
 
 def detach_month(connection: Connection[Any], month: MonthPartition) -> None:
-    connection.execute(_named(_DETACH, month.name, month.parent))
+    """Detach the month, and then look for unfinished work once more: from then on nobody can add any."""
+    connection.execute(_DETACH, (month.parent, month.name))
 
 
 def drop_month(connection: Connection[Any], month: MonthPartition) -> None:
-    connection.execute(_named(_DROP, month.name))
+    connection.execute(_DROP, (month.parent, month.name))
 
 
 def has_unfinished_work(connection: Connection[Any], month: MonthPartition) -> bool:
@@ -107,13 +106,9 @@ def has_unfinished_work(connection: Connection[Any], month: MonthPartition) -> b
 
     Events and tries are in the same month as their delivery.
     """
-    if month.parent == "intent_events" and connection.execute(_named(_NOT_TAKEN_IN, month.name)).rowcount:
-        return True
-    deliveries = "webhook_deliveries" + month.name.removeprefix(month.parent)
-    if not connection.execute(_IS_THERE, (deliveries,)).rowcount:
-        return False
-    return bool(connection.execute(_named(_PENDING, deliveries)).rowcount)
+    return bool(fetch_scalar(connection, _HAS_WORK, (month.parent, month.name)))
 
 
-def _named(statement: str, month: str, parent: str = "") -> sql.Composed:
-    return sql.SQL(statement).format(month=sql.Identifier(month), parent=sql.Identifier(parent))
+def count_stray_rows(connection: Connection[Any], parent: str) -> int:
+    """Count the rows in the default partition, up to 10,000."""
+    return int(fetch_scalar(connection, _COUNT_STRAYS, (parent,)))

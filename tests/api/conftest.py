@@ -1,6 +1,6 @@
 """Fixtures for tests of the API: the application on the test's database, and a merchant as its client."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -16,9 +16,8 @@ from shared.domain.intents.states import IntentTrigger
 from shared.domain.intents.store import apply_trigger
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
-from shared.platform.settings import (
-    Settings,
-)
+from shared.platform.settings import DatabaseSettings, Settings
+from tests.database_roles import open_as
 
 PATH = "/api/v1/payment-intents"
 
@@ -67,8 +66,15 @@ def make_application(database: Database) -> MakeApplication:
 
 
 @pytest.fixture
-def client(settings: Settings, database: Database) -> FlaskClient:
-    return make_app(settings, database).test_client()
+def api_database(database_settings: DatabaseSettings) -> Iterator[Database]:
+    """The database with the role of the API."""
+    with open_as("mizan_api", database_settings, "api") as made:
+        yield made
+
+
+@pytest.fixture
+def client(settings: Settings, api_database: Database) -> FlaskClient:
+    return make_app(settings, api_database).test_client()
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import requests
 
 from shared.platform.settings import DatabaseSettings
 from stack.ports import find_free_ports
+from tests.database_roles import url_as
 from tests.waiting import eventually
 
 
@@ -86,7 +87,7 @@ def _is_worker(process: psutil.Process) -> bool:
 @contextmanager
 def running_api(database: DatabaseSettings, **environment: str) -> Iterator[RunningApi]:
     with TemporaryDirectory(prefix="mizan-api-") as directory:
-        api = RunningApi(database.url, Path(directory), **environment)
+        api = RunningApi(url_as("mizan_api", database.url), Path(directory), **environment)
         try:
             api.wait_ready()
             yield api

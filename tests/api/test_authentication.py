@@ -257,9 +257,9 @@ class TestManyRefusals:
     """Requests with unknown credentials are limited for each client address."""
 
     @pytest.fixture
-    def limited(self, settings: Settings, database: Database) -> FlaskClient:
+    def limited(self, settings: Settings, api_database: Database) -> FlaskClient:
         api = replace(settings.api, refusals_per_minute=3)
-        return make_app(replace(settings, api=api, trusted_proxies=1), database).test_client()
+        return make_app(replace(settings, api=api, trusted_proxies=1), api_database).test_client()
 
     def test_are_answered_with_429_and_when_to_retry(
         self, limited: FlaskClient, make_application: MakeApplication

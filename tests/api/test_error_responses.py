@@ -135,11 +135,11 @@ def test_every_response_has_a_request_id(
 
 
 def test_an_application_over_its_rate_limit_gets_429_with_retry_after(
-    settings: Settings, database: Database, make_application: MakeApplication
+    settings: Settings, api_database: Database, make_application: MakeApplication
 ) -> None:
     """After `rate_burst` calls of any kind. Other applications are not limited."""
     slow = replace(settings, api=replace(settings.api, rate_limit=0.01, rate_burst=2))
-    client = make_app(slow, database).test_client()
+    client = make_app(slow, api_database).test_client()
     eager, calm = (merchant_of(client, make_application(name)) for name in ("eager", "calm"))
     made = data_of(eager.create(), 201)
     data_of(eager.get(made["uuid"]), 200)

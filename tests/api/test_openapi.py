@@ -84,9 +84,9 @@ def test_clients_can_be_generated(
 
 
 def test_every_route_is_documented_and_nothing_else(
-    settings: Settings, database: Database, document: Document
+    settings: Settings, api_database: Database, document: Document
 ) -> None:
-    rules = make_app(settings, database).url_map.iter_rules()
+    rules = make_app(settings, api_database).url_map.iter_rules()
     routes = {
         (method, re.sub(r"<.*?>", "{}", rule.rule.removeprefix(BASE_PATH)))
         for rule in rules
@@ -177,10 +177,10 @@ def test_api_responds_with_the_examples_of_errors(
 
 
 def test_api_responds_with_the_example_of_too_many_requests(
-    settings: Settings, database: Database, make_application: MakeApplication, document: Document
+    settings: Settings, api_database: Database, make_application: MakeApplication, document: Document
 ) -> None:
     slow = replace(settings, api=replace(settings.api, rate_limit=1.0, rate_burst=1))
-    merchant = merchant_of(make_app(slow, database).test_client(), make_application("Tripoli Coffee"))
+    merchant = merchant_of(make_app(slow, api_database).test_client(), make_application("Tripoli Coffee"))
     merchant.create()
     answer = merchant.create()
     assert answer.status_code == 429

@@ -119,14 +119,14 @@ def _peer(name: str, make_application: MakeApplication) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _served(settings: Settings, database: Database, *, as_processes: bool) -> Iterator[str]:
+def _served(settings: Settings, api_database: Database, *, as_processes: bool) -> Iterator[str]:
     """Serve the API in this process or in others, and yield its base URL."""
     if as_processes:
         with running_api(settings.database) as api:
             yield f"http://127.0.0.1:{api.port}{BASE_PATH}"
     else:
         (port,) = find_free_ports(1)
-        with serve(make_app(settings, database), port):
+        with serve(make_app(settings, api_database), port):
             yield f"http://127.0.0.1:{port}{BASE_PATH}"
 
 

@@ -41,9 +41,9 @@ Post = Callable[..., TestResponse]
 
 
 @pytest.fixture
-def post(settings: Settings, database: Database, make_application: MakeApplication) -> Post:
+def post(settings: Settings, api_database: Database, make_application: MakeApplication) -> Post:
     """Create an intent, at a server with three threads, of which one may wait for a body."""
-    client = Client(BodyLimit(make_app(settings, database), 3))
+    client = Client(BodyLimit(make_app(settings, api_database), 3))
     known = credentials_of(make_application("Tripoli Coffee"))
 
     def call(body: io.BytesIO, **headers: str) -> TestResponse:

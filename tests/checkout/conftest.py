@@ -7,6 +7,7 @@ import pytest
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
 from tests.checkout.world import SILENCE_S, CheckoutWorld
+from tests.database_roles import open_as
 from tests.sandbox.running_sandbox import RunningSandbox
 
 
@@ -19,10 +20,11 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSandbox]:
 
 
 @pytest.fixture
-def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
-    database = Database(settings.database, "checkout")
-    yield CheckoutWorld(settings, database, bank)
-    database.close()
+def world(settings: Settings, database: Database, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
+    with open_as("mizan_checkout", settings.database, "checkout") as service_database:
+        made = CheckoutWorld(settings, database, service_database, bank)
+        yield made
+        made.close()
 
 
 @pytest.fixture

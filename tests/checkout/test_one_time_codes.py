@@ -393,7 +393,7 @@ def test_attempt_ends_if_the_response_to_the_fifth_code_is_lost(pages: CheckoutW
                    next_verify_at = mizan_now()"""
         )
         connection.execute("update payment_intents set status = 'processing'")
-    verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
+    verifier = Verifier(pages.service_database, pages.dependencies.providers, pages.dependencies.side_effects)
     Clock(pages.database).advance(IN_FLIGHT_WINDOW)
     verifier.verify(attempt)
     assert pages.attempts(intent) == [("declined", "too_many_codes")]

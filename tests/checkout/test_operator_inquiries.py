@@ -20,7 +20,7 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def verifier(world: CheckoutWorld) -> Verifier:
-    return Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
+    return Verifier(world.service_database, world.dependencies.providers, world.dependencies.side_effects)
 
 
 def _ask(world: CheckoutWorld, attempt: UUID) -> None:
@@ -84,7 +84,7 @@ def test_answer_that_settles_the_attempt_is_about_its_new_state(
 
 def test_unreachable_provider_is_recorded_as_unknown(world: CheckoutWorld) -> None:
     world.settings = with_bank_away(world)
-    verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
+    verifier = Verifier(world.service_database, world.dependencies.providers, world.dependencies.side_effects)
     attempt = make_sent_attempt(world, world.make_intent())
     _ask(world, attempt)
     verifier.verify(attempt)

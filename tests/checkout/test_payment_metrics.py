@@ -110,7 +110,7 @@ def test_unreachable_provider_is_counted(world: CheckoutWorld) -> None:
 
 def test_repeated_notification_is_counted_once(world: CheckoutWorld) -> None:
     attempt = _sent(world, world.make_intent())
-    notifications = NotificationHandler(world.database, world.dependencies.side_effects)
+    notifications = NotificationHandler(world.service_database, world.dependencies.side_effects)
     with world.database.cursor() as cursor:
         context = find_attempt_context(cursor, attempt)
     assert context is not None
@@ -146,11 +146,11 @@ def test_attempts_for_an_operator_are_not_reported_as_stuck(world: CheckoutWorld
     with world.database.transaction() as connection:
         request = start_attempt(connection, intent.uuid, "card", "plutu", AttemptState.SENT)
     clock.stop_at(NOW + timedelta(seconds=20))
-    VerificationRequests(world.database).run_once()
+    VerificationRequests(world.scheduler_database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 20
     with world.database.transaction() as connection:
         settle_response(connection, request, AttemptOutcome(ProviderAnswer.UNKNOWN, can_inquire=False))
-    VerificationRequests(world.database).run_once()
+    VerificationRequests(world.scheduler_database).run_once()
     assert REGISTRY.get_sample_value("mizan_attempts_in_progress_oldest_age_seconds") == 0
 
 

@@ -262,7 +262,7 @@ def test_crash_after_the_code_was_sent_leaves_the_decision_to_an_operator(shop: 
         connection.execute("update payment_intents set status = 'processing'")
     Clock(shop.database).advance(timedelta(seconds=26))
     VerificationRequests(shop.database).run_once()
-    verifier = Verifier(shop.database, shop.dependencies.providers, shop.dependencies.side_effects)
+    verifier = Verifier(shop.service_database, shop.dependencies.providers, shop.dependencies.side_effects)
     verifier.verify(attempt)
     assert shop.rows("select state, next_verify_at from payment_attempts") == [("unknown", None)]
     assert shop.status(intent) == "processing"

@@ -19,6 +19,7 @@ from shared.platform.settings import Settings
 from tests.checkout.customer import Customer
 from tests.checkout.test_payments import PAID
 from tests.checkout.world import RETURN_URL, CheckoutWorld
+from tests.database_roles import open_as
 from tests.sandbox.running_sandbox import RunningSandbox
 from tests.waiting import eventually
 
@@ -79,7 +80,7 @@ def test_concurrent_payments_with_different_methods_charge_once(pages: CheckoutW
 
 def test_expiry_during_a_confirmation_is_either_paid_or_canceled(pages: CheckoutWorld) -> None:
     """Never both: a canceled intent was not charged."""
-    expiry, results = IntentExpiry(pages.database), []
+    expiry, results = IntentExpiry(pages.scheduler_database), []
     for number in range(12):
         intent = pages.make_intent()
         tab = pages.customer(intent)
@@ -107,7 +108,7 @@ def _expires_in(world: CheckoutWorld, intent: Intent, left: timedelta) -> None:
 
 def test_concurrent_notification_inquiry_and_response_settle_once(pages: CheckoutWorld) -> None:
     """All three report the same payment."""
-    verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
+    verifier = Verifier(pages.service_database, pages.dependencies.providers, pages.dependencies.side_effects)
     intents = [pages.make_intent() for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         tabs = [pages.customer(intent) for intent in intents]
@@ -149,7 +150,7 @@ def test_late_payment_of_a_canceled_intent_succeeds(pages: CheckoutWorld) -> Non
     customer = pages.customer(intent)
     customer.pay_by_card("4000000000000259")
     _expires_in(pages, intent, timedelta())
-    IntentExpiry(pages.database).run_once()
+    IntentExpiry(pages.scheduler_database).run_once()
     customer.open()
     assert customer.title == "This payment link has expired"
     pages.bank.settle(pages.charges(intent)[0], "paid")
@@ -178,16 +179,17 @@ def test_no_attempt_starts_after_the_expiry(pages: CheckoutWorld) -> None:
 
 
 @pytest.fixture
-def patient_pages(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
+def patient_pages(settings: Settings, database: Database, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     """Pages that refuse no customer, however busy the machine is."""
-    database = Database(replace(settings.database, pool_timeout_s=60.0), "checkout")
-    world = CheckoutWorld(settings, database, bank)
-    world.settings = replace(
-        world.settings, checkout=replace(world.settings.checkout, provider_timeout_s=60.0)
-    )
-    with world.serve():
-        yield world
-    database.close()
+    patient = replace(settings.database, pool_timeout_s=60.0)
+    with open_as("mizan_checkout", patient, "checkout") as service_database:
+        world = CheckoutWorld(settings, database, service_database, bank)
+        world.settings = replace(
+            world.settings, checkout=replace(world.settings.checkout, provider_timeout_s=60.0)
+        )
+        with world.serve():
+            yield world
+        world.close()
 
 
 @pytest.mark.parametrize("number", [40, pytest.param(200, marks=pytest.mark.long)])

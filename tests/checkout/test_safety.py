@@ -49,7 +49,7 @@ def test_page_has_no_inline_scripts_or_styles(pages: CheckoutWorld) -> None:
 
 def test_https_has_hsts_and_a_secure_cookie(world: CheckoutWorld) -> None:
     urls = PublicUrls(api="https://api.example.ly", checkout="https://pay.example.ly")
-    app = make_app(replace(world.settings, public_urls=urls), world.database)
+    app = make_app(replace(world.settings, public_urls=urls), world.service_database)
     answer = app.test_client().get(f"/pay/{world.make_intent().uuid}", base_url="https://pay.example.ly")
     assert answer.headers["Strict-Transport-Security"].startswith("max-age=31536000")
     cookie = answer.headers["Set-Cookie"]

@@ -47,7 +47,7 @@ class TestScheduler:
         clock = Clock(world.database)
         clock.stop_at(NOW)
         attempt = make_sent_attempt(world, world.make_intent())
-        job = VerificationRequests(world.database)
+        job = VerificationRequests(world.scheduler_database)
         assert job.run_once() > 0
         assert _queued(world) == []
         clock.stop_at(NOW + timedelta(seconds=25))
@@ -62,7 +62,7 @@ class TestScheduler:
         clock = Clock(world.database)
         clock.stop_at(NOW)
         make_sent_attempt(world, world.make_intent())
-        job, asked_at, second = VerificationRequests(world.database), [], 0
+        job, asked_at, second = VerificationRequests(world.scheduler_database), [], 0
         while second < 500:
             clock.stop_at(NOW + timedelta(seconds=second))
             before = len(_queued(world))
@@ -84,7 +84,7 @@ class TestScheduler:
                                                  next_verify_at)
                    select uuid, 'card', 'sandbox', 'sent', 1, mizan_now(), mizan_now() from made"""
             )
-        job = VerificationRequests(world.database)
+        job = VerificationRequests(world.scheduler_database)
         assert [job.run_once() == 0, job.run_once() == 0, job.run_once() == 0] == [True, True, False]
         assert len({message.attempt_id for message in _queued(world)}) == 1200
 
@@ -92,7 +92,7 @@ class TestScheduler:
 class TestVerifier:
     @pytest.fixture
     def verifier(self, world: CheckoutWorld) -> "Verifier":
-        return Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
+        return Verifier(world.service_database, world.dependencies.providers, world.dependencies.side_effects)
 
     def test_not_found_is_final_only_after_the_in_flight_window(
         self, world: CheckoutWorld, verifier: Verifier
@@ -109,7 +109,9 @@ class TestVerifier:
 
     def test_an_unreachable_bank_is_asked_again(self, world: CheckoutWorld) -> None:
         world.settings = with_bank_away(world)
-        verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
+        verifier = Verifier(
+            world.service_database, world.dependencies.providers, world.dependencies.side_effects
+        )
         intent = world.make_intent()
         attempt = make_sent_attempt(world, intent)
         Clock(world.database).advance(IN_FLIGHT_WINDOW)
@@ -121,7 +123,9 @@ class TestVerifier:
         intent = world.make_intent()
         attempt = make_sent_attempt(world, intent)
         world.settings = replace(world.settings, sandbox=None)
-        verifier = Verifier(world.database, world.dependencies.providers, world.dependencies.side_effects)
+        verifier = Verifier(
+            world.service_database, world.dependencies.providers, world.dependencies.side_effects
+        )
         Clock(world.database).advance(IN_FLIGHT_WINDOW)
         verifier.verify(attempt)
         assert world.attempts(intent) == [("unknown", None)]
@@ -164,7 +168,9 @@ class TestVerifier:
                 (attempt,),
             )
             connection.execute("update payment_intents set status = 'processing'")
-        verifier = Verifier(pages.database, pages.dependencies.providers, pages.dependencies.side_effects)
+        verifier = Verifier(
+            pages.service_database, pages.dependencies.providers, pages.dependencies.side_effects
+        )
         Clock(pages.database).advance(IN_FLIGHT_WINDOW)
         verifier.verify(attempt)
         customer.open()

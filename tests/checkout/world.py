@@ -25,6 +25,7 @@ from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import PublicUrls, SandboxSettings, Settings
 from stack.ports import find_free_ports
 from tests.checkout.customer import Customer
+from tests.database_roles import as_role
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
 from tests.scheduler.running_jobs import running_jobs
 from tests.servers import serve
@@ -39,10 +40,15 @@ RETURN_URL = "https://shop.example.ly/back?order=7&x=%D9%82"
 class CheckoutWorld:
     """An application of a merchant, its intents, and the checkout pages."""
 
-    def __init__(self, settings: Settings, database: Database, bank: RunningSandbox) -> None:
+    def __init__(
+        self, settings: Settings, database: Database, service_database: Database, bank: RunningSandbox
+    ) -> None:
         self.port = find_free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = database
+        """The owner's: for setting up, and for looking."""
+        self.service_database = service_database
+        self.scheduler_database = Database(as_role("mizan_scheduler", settings.database), "scheduler")
         self.bank = bank
         self.settings = replace(
             settings,
@@ -53,9 +59,12 @@ class CheckoutWorld:
         self.box = SecretBox(settings.secret_keys)
         self.application = self.make_application(NewApplication("shop", "Tripoli Coffee"))
 
+    def close(self) -> None:
+        self.scheduler_database.close()
+
     @property
     def dependencies(self) -> Dependencies:
-        return build_dependencies(self.settings, self.database)
+        return build_dependencies(self.settings, self.service_database)
 
     def wait_briefly_for_providers(self) -> None:
         """Shorten the timeout for payments that no provider responds to. Call it before the pages are served."""
@@ -118,7 +127,7 @@ class CheckoutWorld:
 
     @contextmanager
     def serve(self) -> Iterator[None]:
-        with serve(make_app(self.settings, self.database), self.port):
+        with serve(make_app(self.settings, self.service_database), self.port):
             yield
 
     @contextmanager
@@ -126,7 +135,7 @@ class CheckoutWorld:
         """Run the scheduler's job, the relay and the verifier within this context."""
         kafka = self.settings.kafka
         ensure_topics(kafka, [CHECKOUT_VERIFY, DEAD_LETTERS, PAYMENT_INTENT_EVENTS])
-        database = Database(self.settings.database, "verifier")
+        database = Database(as_role("mizan_checkout", self.settings.database), "verifier")
         dependencies = build_dependencies(self.settings, database)
         verifier = Verifier(database, dependencies.providers, dependencies.side_effects)
         handler = ThreadPoolHandler(verifier.handle, MAX_CONCURRENT_INQUIRIES)
@@ -136,10 +145,12 @@ class CheckoutWorld:
         thread.start()
         stop = Event()
         relay = OutboxRelay(
-            self.settings.database, ConfirmingProducer(as_principal(kafka, SCHEDULER), "relay"), stop
+            as_role("mizan_scheduler", self.settings.database),
+            ConfirmingProducer(as_principal(kafka, SCHEDULER), "relay"),
+            stop,
         )
         try:
-            with running_jobs(VerificationRequests(database), relay, stop=stop):
+            with running_jobs(VerificationRequests(self.scheduler_database), relay, stop=stop):
                 yield
         finally:
             loop.stop()

@@ -10,14 +10,14 @@ from shared.platform.settings import Settings
 from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.mailbox import Mailbox, open_mailbox
 from tests.dashboard.world import DashboardWorld
+from tests.database_roles import open_as
 from tests.page_client import PageClient
 
 
 @pytest.fixture
-def world(settings: Settings) -> Iterator[DashboardWorld]:
-    database = Database(settings.database, "dashboard")
-    yield DashboardWorld(settings, database)
-    database.close()
+def world(settings: Settings, database: Database) -> Iterator[DashboardWorld]:
+    with open_as("mizan_dashboard", settings.database, "dashboard") as service_database:
+        yield DashboardWorld(settings, database, service_database)
 
 
 @pytest.fixture

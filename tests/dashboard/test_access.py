@@ -34,7 +34,7 @@ _OTHERS = {
 
 def test_each_route_states_the_permission_it_requires(world: DashboardWorld) -> None:
     """Only a few are public."""
-    app = make_app(world.settings, world.database)
+    app = make_app(world.settings, world.service_database)
     needs = {name: requirement_of(view) for name, view in app.view_functions.items()}
     assert {name for name, need in needs.items() if need is None} == _OTHERS
     assert {name for name, need in needs.items() if need and not isinstance(need, Permission)} == _OPEN
@@ -122,7 +122,7 @@ def _changing(pages: DashboardWorld) -> list[tuple[str, object]]:
 
 
 def _rules(pages: DashboardWorld, method: str) -> Iterator[tuple[Rule, object]]:
-    app = make_app(pages.settings, pages.database)
+    app = make_app(pages.settings, pages.service_database)
     for rule in app.url_map.iter_rules():
         if method in (rule.methods or ()) and rule.endpoint not in _OTHERS:
             yield rule, requirement_of(app.view_functions[rule.endpoint])

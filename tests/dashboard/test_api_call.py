@@ -11,6 +11,7 @@ from services.api.app import make_app as make_api
 from shared.domain.accounts.roles import Role
 from stack.ports import find_free_ports
 from tests.dashboard.world import DashboardWorld
+from tests.database_roles import open_as
 from tests.servers import serve
 
 _CALL = re.compile(r"<pre [^>]*data-copied-text>(curl .*?)</pre>", re.DOTALL)
@@ -30,7 +31,10 @@ def test_call_on_the_page_creates_an_intent(world: DashboardWorld) -> None:
     assert "Authorization: Bearer at_…" in text
     assert f'<a href="{api}/docs">API reference</a>' in page
     call = unescape(_CALL.findall(page)[0])
-    with serve(make_api(world.settings, world.database), port):
+    with (
+        open_as("mizan_api", world.settings.database, "api") as database,
+        serve(make_api(world.settings, database), port),
+    ):
         refused, first, again = (
             json.loads(_paste(filled_in))
             for filled_in in (call, *[_fill_in(call, world)] * 2)

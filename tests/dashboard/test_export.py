@@ -44,9 +44,10 @@ _COLUMNS = [
 ]
 MANY = 30_000
 _LAST_CHUNK = b"0\r\n\r\n"
+# Every transaction holds a lock on itself.
 _IN_TRANSACTION = """
-select count(*) from pg_stat_activity
-where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'"""
+select count(distinct pid) from pg_locks join pg_stat_activity using (pid)
+where datname = current_database() and pid <> pg_backend_pid() and locktype = 'virtualxid'"""
 
 
 def path(world: DashboardWorld, query: str = "") -> str:

@@ -24,6 +24,7 @@ from tests.constants import UNKNOWN_ID
 from tests.dashboard.mailbox import Mailbox, find_link
 from tests.dashboard.world import PASSWORD, DashboardWorld, Merchant
 from tests.page_client import PageClient
+from tests.postgres_statistics import count_lock_waits
 from tests.waiting import eventually
 
 EMAIL = "mona@example.ly"
@@ -335,7 +336,7 @@ def _change(world: DashboardWorld, user: User) -> None:
 
 
 def _waiting(world: DashboardWorld) -> int:
-    return len(world.rows("select from pg_stat_activity where wait_event_type = 'Lock'"))
+    return count_lock_waits(world.database)
 
 
 def _invite(pages: DashboardWorld, merchant: Merchant | None = None) -> str:

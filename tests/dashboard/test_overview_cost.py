@@ -31,7 +31,7 @@ _TABLES = ("payment_intents", "webhook_deliveries", "webhook_tries")
 def patient(settings: Settings) -> Iterator[DashboardWorld]:
     longer = replace(settings, database=replace(settings.database, statement_timeout_s=250))
     database = Database(longer.database, "dashboard", **INDEX_ORDER)
-    yield DashboardWorld(longer, database)
+    yield DashboardWorld(longer, database, database)
     database.close()
 
 

@@ -62,7 +62,7 @@ NOT_SENSITIVE = {
 
 
 def test_each_route_that_changes_something_is_sensitive_or_listed_as_not(world: DashboardWorld) -> None:
-    app = make_app(world.settings, world.database)
+    app = make_app(world.settings, world.service_database)
     changing = {rule.endpoint for rule in app.url_map.iter_rules() if "POST" in (rule.methods or ())}
     sensitive = {name for name in changing if is_sensitive(app.view_functions[name])}
     assert sensitive == set(SENSITIVE)

@@ -43,7 +43,7 @@ def unattended(settings: Settings) -> Iterator[DashboardWorld]:
     """A world with tables without autovacuum, and a long statement timeout to fill them."""
     patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
     database = Database(patient.database, "dashboard", **INDEX_ORDER)
-    world = DashboardWorld(patient, database)
+    world = DashboardWorld(patient, database, database)
     for table in _TABLES:
         world.run(f"alter table {table} set (autovacuum_enabled = off)")
     yield world

@@ -29,7 +29,7 @@ def unattended(settings: Settings) -> Iterator[DashboardWorld]:
     """A world without autovacuum of the audit log, and with a long statement timeout to fill it."""
     patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
     database = Database(patient.database, "dashboard")
-    world = DashboardWorld(patient, database)
+    world = DashboardWorld(patient, database, database)
     world.run("alter table audit_log set (autovacuum_enabled = off)")
     yield world
     database.close()

@@ -257,7 +257,7 @@ def test_form_without_its_csrf_token_is_refused(pages: DashboardWorld) -> None:
 
 def test_cookie_and_headers_with_https(pages: DashboardWorld) -> None:
     urls = replace(pages.settings.public_urls, dashboard="https://dashboard.mizan.example")
-    app = make_app(replace(pages.settings, public_urls=urls), pages.database)
+    app = make_app(replace(pages.settings, public_urls=urls), pages.service_database)
     answer = app.test_client().get("/sign-in")
     cookie = answer.headers["Set-Cookie"]
     assert cookie.startswith("__Host-mizan-dashboard=")

@@ -22,6 +22,7 @@ from shared.domain.accounts.throttles import (
 from shared.domain.accounts.users import change_password, find_user
 from tests.clock import Clock
 from tests.dashboard.world import PASSWORD, DashboardWorld
+from tests.postgres_statistics import count_lock_waits
 from tests.waiting import eventually
 
 WRONG = "not the password at all"
@@ -155,7 +156,7 @@ def test_ended_session_is_not_revived_by_a_concurrent_request(world: DashboardWo
         end_other_sessions(connection, member.id, kept=b"")
         using.start()
         began.wait(10)
-        eventually(lambda: world.rows("select from pg_stat_activity where wait_event_type = 'Lock'"))
+        eventually(lambda: count_lock_waits(world.database))
     using.join(10)
     with world.database.cursor() as cursor:
         assert find_session(cursor, token) is None

@@ -31,10 +31,12 @@ class Merchant:
 
 
 class DashboardWorld:
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(self, settings: Settings, database: Database, service_database: Database) -> None:
         self.port = find_free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = database
+        """The owner's: for setting up, and for looking."""
+        self.service_database = service_database
         self.settings = replace(
             settings,
             public_urls=replace(settings.public_urls, dashboard=self.url),
@@ -81,5 +83,5 @@ class DashboardWorld:
 
     @contextmanager
     def serve(self) -> Iterator[None]:
-        with serve(make_app(self.settings, self.database), self.port):
+        with serve(make_app(self.settings, self.service_database), self.port):
             yield

@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet
 
 from mizan.__main__ import main
 from shared.platform.settings import DatabaseSettings
+from tests.database_roles import url_as
 
 KEY = Fernet.generate_key().decode()
 Mizan = Callable[..., Result]
@@ -17,7 +18,7 @@ Mizan = Callable[..., Result]
 @pytest.fixture
 def environment(database_settings: DatabaseSettings, tmp_path: Path) -> dict[str, str]:
     return {
-        "DATABASE_URL": database_settings.url,
+        "DATABASE_URL": url_as("mizan_cli", database_settings.url),
         "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:9",  # these commands do not need it
         "MIZAN_SECRET_KEYS": KEY,
         "STACK_DIR": str(tmp_path),

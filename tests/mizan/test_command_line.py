@@ -15,6 +15,7 @@ from shared.platform.database.pool import Database
 from shared.platform.database.schema import head_revision
 from shared.platform.settings import DatabaseSettings, KafkaSettings, environment, find_stack_file
 from stack.ports import find_free_ports
+from tests.database_roles import url_as
 from tests.mizan.conftest import Mizan
 
 
@@ -38,6 +39,22 @@ def test_running_stack_is_found_by_its_directory(
     assert (answer.returncode, answer.stdout) == (0, f"schema is at revision {head_revision()}\n"), (
         answer.stderr
     )
+
+
+def test_commands_use_the_role_of_the_command_line_and_migrations_that_of_the_owner(
+    run: Mizan, database_settings: DatabaseSettings, tmp_path: Path
+) -> None:
+    """Both addresses are in stack.json. An earlier one has only one."""
+    nowhere, as_cli = "postgresql://nobody@127.0.0.1:1/nothing", url_as("mizan_cli", database_settings.url)
+    given = {"DATABASE_URL": None, "STACK_DIR": str(tmp_path)}
+    cases = (
+        (("app", "list"), {"database_url": nowhere, "cli_database_url": as_cli}),
+        (("app", "list"), {"database_url": as_cli}),
+        (("migrate",), {"database_url": database_settings.url, "cli_database_url": nowhere}),
+    )
+    for command, stack in cases:
+        (tmp_path / "stack.json").write_text(json.dumps(stack))
+        assert run(*command, **given).exit_code == 0
 
 
 def test_stack_is_looked_for_here_and_beside_the_code(

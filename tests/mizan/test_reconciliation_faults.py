@@ -12,6 +12,12 @@ from tests.mizan.conftest import Mizan
 from tests.mizan.sample_history import SampleHistory
 
 
+@pytest.fixture
+def database(admin_database: Database) -> Database:
+    """The superuser's: the tests damage rows, past triggers and foreign keys."""
+    return admin_database
+
+
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the second check without a delay."""

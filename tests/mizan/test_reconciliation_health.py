@@ -38,6 +38,12 @@ NONE_WAITING = dict.fromkeys(
 )
 
 
+@pytest.fixture
+def database(admin_database: Database) -> Database:
+    """The superuser's: the tests damage rows, past triggers and foreign keys."""
+    return admin_database
+
+
 def audited(run: Mizan) -> dict[str, Any]:
     """Run the audit, which must have no findings, and return its report."""
     answer = run("audit", "--database-only", "--json")

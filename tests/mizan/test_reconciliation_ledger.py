@@ -33,6 +33,7 @@ from shared.platform.outbound_url import check_webhook_url
 from shared.platform.settings import Settings, WebhookSettings
 from tests.checkout.test_http_client import listening, with_body
 from tests.checkout.world import CheckoutWorld
+from tests.database_roles import as_role, open_as
 from tests.mizan.conftest import KEY, Mizan
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
 from tests.scheduler.running_jobs import running_jobs
@@ -66,17 +67,17 @@ def bank(running_bank: RunningSandbox) -> RunningSandbox:
 
 
 @pytest.fixture
-def world(settings: Settings, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
+def world(settings: Settings, database: Database, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     webhooks = WebhookSettings(retry_delays=DELAYS, allow_private=True)
     settings = replace(settings, secret_keys=(KEY,), webhooks=webhooks)
-    database = Database(settings.database, "checkout")
-    made = CheckoutWorld(settings, database, bank)
-    # The checkout runs in this process: its log must not mix with the output of the command.
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
-    with made.serve():
-        yield made
-    structlog.reset_defaults()
-    database.close()
+    with open_as("mizan_checkout", settings.database, "checkout") as service_database:
+        made = CheckoutWorld(settings, database, service_database, bank)
+        # The checkout runs in this process: its log must not mix with the output of the command.
+        structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+        with made.serve():
+            yield made
+        made.close()
+        structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -140,8 +141,9 @@ def test_audit_finds_no_fault_after_all_kinds_of_payments_and_deliveries(
             ).id
             for receiver in (good, bad)
         ]
-        relay = OutboxRelay(world.settings.database, ConfirmingProducer(world.settings.kafka, "relay"), stop)
-        stack.enter_context(running_jobs(relay, IntentExpiry(world.database), stop=stop))
+        scheduler = as_role("mizan_scheduler", world.settings.database)
+        relay = OutboxRelay(scheduler, ConfirmingProducer(world.settings.kafka, "relay"), stop)
+        stack.enter_context(running_jobs(relay, IntentExpiry(world.scheduler_database), stop=stop))
         stack.enter_context(Webhooks(world.settings).running())
         intents = []
         for shop in shops:

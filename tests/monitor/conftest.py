@@ -8,18 +8,18 @@ import pytest
 from shared.domain.dead_letters import topic_reader
 from shared.platform.database.pool import Database
 from shared.platform.settings import KafkaSettings, Settings
+from tests.database_roles import open_as
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 
 
 @pytest.fixture
-def world(settings: Settings) -> Iterator[MonitorWorld]:
-    database = Database(settings.database, "monitor")
-    made = MonitorWorld(settings, database)
-    yield made
-    made.inspector.stop()
-    database.close()
+def world(settings: Settings, database: Database) -> Iterator[MonitorWorld]:
+    with open_as("mizan_monitor", settings.database, "monitor") as service_database:
+        made = MonitorWorld(settings, database, service_database)
+        yield made
+        made.inspector.stop()
 
 
 @pytest.fixture
@@ -43,13 +43,14 @@ def dead_letter_topic(world: MonitorWorld, all_topics: KafkaSettings) -> DeadLet
 
 
 @pytest.fixture
-def without_kafka(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[MonitorWorld]:
+def without_kafka(
+    settings: Settings, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MonitorWorld]:
     """Pages without Kafka, and with short timeouts."""
     monkeypatch.setattr(topic_reader, "_TIMEOUT_S", 0.2)
     away = replace(settings, kafka=replace(settings.kafka, bootstrap_servers="127.0.0.1:9"))
-    database = Database(away.database, "monitor")
-    made = MonitorWorld(away, database)
-    with made.serve():
-        yield made
-    made.inspector.stop()
-    database.close()
+    with open_as("mizan_monitor", away.database, "monitor") as service_database:
+        made = MonitorWorld(away, database, service_database)
+        with made.serve():
+            yield made
+        made.inspector.stop()

@@ -35,7 +35,7 @@ def unattended(settings: Settings) -> Iterator[MonitorWorld]:
     """A world with a long statement timeout, so that large tables can be filled."""
     patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
     database = Database(patient.database, "monitor", **INDEX_ORDER)
-    world = MonitorWorld(patient, database)
+    world = MonitorWorld(patient, database, database)
     for name in ("Benghazi Books", "Misrata Music"):
         world.make_application(name)
     yield world

@@ -15,6 +15,7 @@ from shared.domain.dead_letters import replays, topic_reader
 from shared.domain.topics import CHECKOUT_VERIFY
 from shared.platform.database.connections import DatabaseUnavailableError
 from stack.engines import Engines
+from tests.database_roles import open_as
 from tests.monitor.world import MonitorWorld
 from tests.page_client import PageClient
 from tests.scheduler.running_jobs import running_jobs
@@ -35,9 +36,10 @@ def quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def start_replays(pages: MonitorWorld, quick_batches: None) -> Iterator[StartReplays]:
     """Start the scheduler's job; it stops with the test."""
     with ExitStack() as stack:
+        database = stack.enter_context(open_as("mizan_scheduler", pages.settings.database, "scheduler"))
 
         def start() -> JobRunner:
-            (runner,) = stack.enter_context(running_jobs(BulkReplays(pages.database, pages.settings.kafka)))
+            (runner,) = stack.enter_context(running_jobs(BulkReplays(database, pages.settings.kafka)))
             return runner
 
         yield start

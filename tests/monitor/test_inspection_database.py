@@ -27,7 +27,7 @@ HOURS = timedelta(hours=1)
 
 
 def test_figures_of_an_empty_database_are_zero(world: MonitorWorld) -> None:
-    figures = read_database(world.database)
+    figures = read_database(world.service_database)
     assert figures.payments == PaymentFigures()
     assert figures.payments.share_paid is None
     assert (figures.outbox.count, figures.outbox.oldest_age_s) == (0, 0)
@@ -48,7 +48,7 @@ def test_payments_are_counted_for_the_last_minutes_and_the_last_hour(world: Moni
         make_event(world, "canceled", ago=ago)
     for state in ("paid", "paid", "declined", "duplicate", "abandoned"):
         make_attempt(world, state)
-    payments = read_database(world.database).payments
+    payments = read_database(world.service_database).payments
     assert (payments.paid, payments.paid_in_5_minutes, payments.expired) == (BoundedCount(2), 1, 2)
     assert (payments.attempts, payments.attempts_paid, payments.attempts_declined) == (BoundedCount(5), 3, 1)
     assert payments.share_paid == 0.75
@@ -66,7 +66,7 @@ def test_attempts_in_progress_undecided_and_duplicate_are_counted(world: Monitor
     world.run(
         "update payment_attempts set handled_at = now(), handled_note = 'paid back' where id = %s", handled
     )
-    attempts = read_database(world.database).attempts
+    attempts = read_database(world.service_database).attempts
     assert attempts.in_progress == {"sent": 1, "unknown": 2}
     assert 7 * 60 <= attempts.oldest_age_s < 8 * 60
     assert attempts.undecided.count == 1
@@ -82,7 +82,7 @@ def test_many_redirected_customers_do_not_hide_attempts_in_progress(
     for _ in range(5):
         make_attempt(world, "awaiting_redirect")
     make_attempt(world, "unknown", ago=7 * MINUTES)
-    assert read_database(world.database).attempts.in_progress["unknown"] == 1
+    assert read_database(world.service_database).attempts.in_progress["unknown"] == 1
 
 
 def test_undecided_attempts_beyond_the_limit_set_has_more(
@@ -92,7 +92,7 @@ def test_undecided_attempts_beyond_the_limit_set_has_more(
     monkeypatch.setattr(database, "MAX_ROWS", 2)
     for ago in (50, 40, 30, 20):
         make_attempt(world, "unknown", ago=ago * MINUTES, can_be_asked=False)
-    undecided = read_database(world.database).attempts.undecided
+    undecided = read_database(world.service_database).attempts.undecided
     assert (undecided.count, undecided.has_more) == (2, True)
 
 
@@ -104,7 +104,7 @@ def test_late_expiries_late_intake_and_the_outbox_are_measured(world: MonitorWor
     world.run(
         "insert into outbox (topic, key, payload, created_at) values ('t', 'k', 'p', now() - interval '40 s')"
     )
-    figures = read_database(world.database)
+    figures = read_database(world.service_database)
     assert 120 <= figures.expiry_late_s < 180
     assert 480 <= figures.intake_age_s < 540
     assert figures.outbox.count == 1
@@ -122,7 +122,7 @@ def test_deliveries_are_counted_by_step_with_the_longest_delay(world: MonitorWor
     make_delivery(world, "succeeded", tries=1)
     make_delivery(world, "failed", tries=9)
     make_delivery(world, "failed", tries=9, ago=2 * HOURS)
-    figures = read_database(world.database)
+    figures = read_database(world.service_database)
     deliveries = figures.deliveries
     assert deliveries.pending == {1: 1, 2: 1, 3: 2}
     assert 16 * 60 <= deliveries.overdue_s < 17 * 60
@@ -154,7 +154,7 @@ def test_overview_counts_the_endpoints_that_the_list_of_applications_calls_faili
         "update webhook_deliveries set last_status_code = null, last_failure = 'proxy_error' where application_id = %s",
         proxied,
     )
-    assert read_database(world.database).failing_applications == 1
+    assert read_database(world.service_database).failing_applications == 1
     with world.database.transaction() as connection:
         listed = list_applications(connection, "", None).applications
     assert [one.id for one in listed if one.is_failing] == [few]
@@ -168,7 +168,7 @@ def test_counts_beyond_the_limit_set_has_more(world: MonitorWorld, monkeypatch: 
         make_intent(world)
         make_delivery(world)
         world.run("insert into outbox (topic, key, payload) values ('t', 'k', 'p')")
-    figures = read_database(world.database)
+    figures = read_database(world.service_database)
     assert figures.payments.created == BoundedCount(2, has_more=True)
     assert (figures.outbox.count, figures.outbox.has_more) == (2, True)
     assert figures.deliveries.has_more
@@ -176,10 +176,10 @@ def test_counts_beyond_the_limit_set_has_more(world: MonitorWorld, monkeypatch: 
 
 @pytest.mark.kills
 def test_unavailable_database_raises_an_error(world: MonitorWorld, killable_engines: Engines) -> None:
-    read_database(world.database)
+    read_database(world.service_database)
     killable_engines.postgres.kill()
     with pytest.raises(DatabaseUnavailableError):
-        read_database(world.database)
+        read_database(world.service_database)
 
 
 _FILL = """

@@ -21,7 +21,7 @@ from tests.waiting import error_text, eventually
 
 
 def test_every_source_is_polled_repeatedly(world: MonitorWorld) -> None:
-    inspector = SystemInspector(world.settings, world.database)
+    inspector = SystemInspector(world.settings, world.service_database)
     assert inspector.state().database.attempted_at is None
     inspector.start()
     try:
@@ -43,7 +43,7 @@ def test_a_hanging_poll_does_not_stop_the_others(
     """After a while, /readyz reports it."""
     monkeypatch.setattr(poller_module, "_HANG_LIMIT_S", 0.5)
     goes_on = Event()
-    inspector = SystemInspector(world.settings, world.database)
+    inspector = SystemInspector(world.settings, world.service_database)
     monkeypatch.setattr(inspector, "services", Poller("services", lambda: bool(goes_on.wait(30)) and (), 0.1))
     inspector.start()
     try:
@@ -99,7 +99,7 @@ def test_an_unavailable_source_does_not_make_the_monitor_unready(
         kafka=nowhere,
         monitor=MonitorSettings(targets=MappingProxyType({"api": "http://127.0.0.1:1"})),
     )
-    inspector = SystemInspector(settings, world.database)
+    inspector = SystemInspector(settings, world.service_database)
     inspector.start()
     try:
         eventually(lambda: inspector.state().kafka.error and inspector.state().services.value)
@@ -116,7 +116,7 @@ def test_dismissed_dead_letters_are_not_counted(
     dead_letter_topic.add_many(3)
     with world.database.transaction() as connection:
         dismiss_dead_letter(connection, world.settings.kafka, dead_letter_topic.look(1), "no matter", AMAL)
-    inspector = SystemInspector(world.settings, world.database)
+    inspector = SystemInspector(world.settings, world.service_database)
 
     def counts() -> DeadLetterCounts:
         state = inspector.poll_once()

@@ -126,7 +126,7 @@ def test_source_that_never_succeeded_has_a_growing_snapshot_age(
 ) -> None:
     monkeypatch.setattr(kafka_inspector, "_TIMEOUT_S", 0.2)
     nowhere = replace(world.settings, kafka=replace(world.settings.kafka, bootstrap_servers="127.0.0.1:1"))
-    inspector = SystemInspector(nowhere, world.database)
+    inspector = SystemInspector(nowhere, world.service_database)
     inspector.kafka.poll_once()
     _, samples = scrape(inspector)
     assert samples["mizan_monitor_snapshot_age_seconds", (("source", "kafka"),)] > 0

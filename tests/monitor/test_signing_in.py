@@ -136,7 +136,7 @@ def test_changing_the_password_ends_other_sessions(pages: MonitorWorld) -> None:
 
 def test_cookie_with_https_is_for_this_host_only_and_lax(pages: MonitorWorld) -> None:
     urls = replace(pages.settings.public_urls, monitor="https://monitor.mizan.example")
-    app = make_app(replace(pages.settings, public_urls=urls), pages.database, pages.inspector)
+    app = make_app(replace(pages.settings, public_urls=urls), pages.service_database, pages.inspector)
     cookie = app.test_client().get("/sign-in").headers["Set-Cookie"]
     assert cookie.startswith("__Host-mizan-monitor=")
     assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(cookie.split("; "))
@@ -154,7 +154,7 @@ def test_no_get_request_changes_anything(
         "name": "webhooks.deliver",
     }
     before = read_all_rows(pages.database)
-    app = make_app(pages.settings, pages.database, pages.inspector)
+    app = make_app(pages.settings, pages.service_database, pages.inspector)
     opened = 0
     for rule in app.url_map.iter_rules():
         if "GET" in (rule.methods or ()) and requirement_of(app.view_functions[rule.endpoint]):

@@ -38,16 +38,18 @@ def poll_all(inspector: SystemInspector) -> SystemState:
 
 
 class MonitorWorld:
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(self, settings: Settings, database: Database, service_database: Database) -> None:
         self.port = find_free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = database
+        """The owner's: for setting up, and for looking."""
+        self.service_database = service_database
         self.settings = replace(
             settings,
             public_urls=replace(settings.public_urls, monitor=self.url),
             webhooks=WebhookSettings(allow_private=True),
         )
-        self.inspector = SystemInspector(self._own, database)
+        self.inspector = SystemInspector(self._own, service_database)
         """Not started: the test polls explicitly."""
         self.merchant_id, self.application = self.make_application("Tripoli Coffee")
 
@@ -98,5 +100,5 @@ class MonitorWorld:
 
     @contextmanager
     def serve(self) -> Iterator[None]:
-        with serve(make_app(self._own, self.database, self.inspector), self.port):
+        with serve(make_app(self._own, self.service_database, self.inspector), self.port):
             yield

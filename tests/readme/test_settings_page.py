@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shared.platform.settings import read_settings
+from shared.platform.settings import read_admin_url, read_settings
 from stack.options import read_options
 from tests.readme.documents import ROOT, Document
 
@@ -47,6 +47,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Watched
 def test_settings_page_names_exactly_the_settings_that_are_read(watched: Watched) -> None:
     watched.asked.clear()  # forget what pytest and its plugins have read
     read_settings()
+    read_admin_url(optional=True)
     read_options()
     names = (watched.asked | _ONLY_ON_A_TERMINAL) - _OF_THE_SYSTEM
     files = {name for name in names if name.endswith("_FILE") and name.removesuffix("_FILE") in names}

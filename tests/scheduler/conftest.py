@@ -19,6 +19,7 @@ from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.settings import DatabaseSettings, KafkaSettings
+from tests.database_roles import as_role, open_as
 from tests.scheduler.due_intents import Intents
 from tests.scheduler.history import KEPT, History
 from tests.scheduler.running_jobs import running_jobs
@@ -83,7 +84,7 @@ class Relays:
 
 @pytest.fixture
 def relays(database_settings: DatabaseSettings, kafka_settings: KafkaSettings) -> Relays:
-    return Relays(database_settings, kafka_settings)
+    return Relays(as_role("mizan_scheduler", database_settings), kafka_settings)
 
 
 MakeScheduler = Callable[[], ServiceProcess]
@@ -104,9 +105,8 @@ def scheduler(make_scheduler: MakeScheduler) -> ServiceProcess:
 @pytest.fixture
 def steady(database_settings: DatabaseSettings) -> Iterator[Database]:
     """Return a database that connects as the scheduler does."""
-    made = Database(database_settings, "scheduler", **STABLE_PLANS)
-    yield made
-    made.close()
+    with open_as("mizan_scheduler", database_settings, "scheduler", **STABLE_PLANS) as made:
+        yield made
 
 
 @pytest.fixture

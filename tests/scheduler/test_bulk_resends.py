@@ -38,12 +38,12 @@ A_DAY = timedelta(days=1)
 class Resending:
     """Bulk resends of one application, and the job that the test runs by hand."""
 
-    def __init__(self, database: Database, clock: Clock, application: UUID) -> None:
+    def __init__(self, database: Database, steady: Database, clock: Clock, application: UUID) -> None:
         self.database = database
         self.clock = clock
         self.application = application
         self.deliveries = Deliveries(database, application)
-        self.job = BulkResends(database)
+        self.job = BulkResends(steady)
 
     def begin(self, request_id: UUID | None = None, days: int = 7) -> BulkResend:
         now = datetime.now(UTC)
@@ -95,16 +95,16 @@ class Resending:
 
 
 @pytest.fixture
-def make_resending(steady: Database, clock: Clock) -> Callable[[], Resending]:
+def make_resending(database: Database, steady: Database, clock: Clock) -> Callable[[], Resending]:
     def make() -> Resending:
-        with steady.transaction() as connection:
+        with database.transaction() as connection:
             row = connection.execute(
                 """with merchant as (insert into merchants (name) values ('Tripoli Coffee') returning id)
                    insert into applications (merchant_id, name, webhook_url)
                    select id, 'shop', 'https://shop.example' from merchant returning id"""
             ).fetchone()
         assert row is not None
-        return Resending(steady, clock, row[0])
+        return Resending(database, steady, clock, row[0])
 
     return make
 
@@ -202,10 +202,12 @@ def test_concurrent_schedulers_resend_nothing_twice(
     assert resending.now(begun).resent == len(made)
 
 
-def test_bulk_resend_locked_by_another_scheduler_is_skipped(steady: Database, resending: Resending) -> None:
+def test_bulk_resend_locked_by_another_scheduler_is_skipped(
+    database: Database, steady: Database, resending: Resending
+) -> None:
     resending.deliveries.make("failed", 500)
     begun = resending.begin()
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         connection.execute("select from bulk_resends where id = %s for update", (begun.id,))
         assert BulkResends(steady).run_once() > 0
     assert resending.resent() == []
@@ -306,11 +308,11 @@ def test_removing_the_webhook_url_ends_the_bulk_resend(resending: Resending) -> 
         resending.begin()
 
 
-def test_pausing_webhooks_ends_the_bulk_resend(steady: Database, resending: Resending) -> None:
+def test_pausing_webhooks_ends_the_bulk_resend(database: Database, resending: Resending) -> None:
     resending.deliveries.make_many(BATCH + 5, "failed", 500)
     begun = resending.begin()
     resending.run_once()
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         pause_webhooks(connection, resending.application)
     assert resending.finish(begun).outcome == "paused"
     with pytest.raises(SendingRefusedError, match="paused"):
@@ -318,7 +320,7 @@ def test_pausing_webhooks_ends_the_bulk_resend(steady: Database, resending: Rese
 
 
 def test_failed_deliveries_are_counted_up_to_10000(
-    steady: Database, resending: Resending, monkeypatch: pytest.MonkeyPatch
+    database: Database, resending: Resending, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resending.deliveries.run(
         """insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, step)
@@ -327,7 +329,7 @@ def test_failed_deliveries_are_counted_up_to_10000(
         (resending.application,),
     )
     now = datetime.now(UTC)
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         found = count_failed(connection, resending.application, now - A_DAY, now + A_DAY)
     assert (found.count, found.is_exact) == (10_000, False)
 
@@ -444,7 +446,7 @@ def test_waiting_deliveries_are_resent_once_by_several_schedulers_of_which_one_c
 
 
 def test_waiting_deliveries_are_not_resent_without_url_or_while_paused_or_twice_at_once(
-    steady: Database, resending: Resending
+    database: Database, resending: Resending
 ) -> None:
     with pytest.raises(NothingWaitingError):
         resending.retry_waiting()
@@ -456,7 +458,7 @@ def test_waiting_deliveries_are_not_resent_without_url_or_while_paused_or_twice_
     with pytest.raises(BulkResendInProgressError):
         resending.retry_waiting()
     resending.run_once()
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         pause_webhooks(connection, resending.application)
     assert resending.finish(begun).outcome == "paused"
     assert len(resending.resent()) == BATCH
@@ -465,5 +467,5 @@ def test_waiting_deliveries_are_not_resent_without_url_or_while_paused_or_twice_
     resending.deliveries.run("update applications set webhooks_paused_at = null, webhook_url = null")
     with pytest.raises(SendingRefusedError, match="no webhook URL"):
         resending.retry_waiting()
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         assert count_waiting(connection, resending.application).count == BATCH + 1, "they still wait"

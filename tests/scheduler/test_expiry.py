@@ -18,6 +18,7 @@ from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.clock import Clock
+from tests.database_roles import as_role
 from tests.scheduler.due_intents import Intents
 from tests.scheduler.running_jobs import running_jobs
 from tests.waiting import error_text, eventually
@@ -122,7 +123,9 @@ def test_several_schedulers_cancel_each_intent_once(
 ) -> None:
     """Each intent has exactly one cancellation event."""
     uuids = intents.make(8 * EXPIRY_BATCH, due_in_s=-1)
-    databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(4)]
+    databases = [
+        Database(as_role("mizan_scheduler", database_settings), "scheduler", **STABLE_PLANS) for _ in range(4)
+    ]
     with running_jobs(*(IntentExpiry(database) for database in databases)):
         eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids))
     for database in databases:
@@ -197,7 +200,11 @@ def test_batch_that_exceeds_the_statement_timeout_is_split(
         cursor.execute(
             "create trigger slow before update on payment_intents for each row execute function slow()"
         )
-    impatient = Database(replace(database_settings, statement_timeout_s=1), "scheduler", **STABLE_PLANS)
+    impatient = Database(
+        as_role("mizan_scheduler", replace(database_settings, statement_timeout_s=1)),
+        "scheduler",
+        **STABLE_PLANS,
+    )
     with running_jobs(IntentExpiry(impatient)):
         eventually(lambda: intents.count(IntentStatus.CANCELED) == len(uuids))
     impatient.close()

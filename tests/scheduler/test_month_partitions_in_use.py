@@ -15,6 +15,7 @@ from services.scheduler.jobs.month_partitions import MonthMissingError, MonthPar
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
+from tests.database_roles import as_role
 from tests.postgres_statistics import count_lock_waits
 from tests.scheduler.history import KEPT, PARENTS, History, partition_metric
 from tests.scheduler.running_jobs import running_jobs
@@ -103,7 +104,9 @@ def test_two_schedulers_create_and_drop_each_month_once(
     history.take_away(-1, -2)
     dropped = sum(partition_metric("dropped_total", table=parent) for parent in PARENTS)
     start = Barrier(2)
-    databases = [Database(database_settings, "test", **STABLE_PLANS) for _ in range(2)]
+    databases = [
+        Database(as_role("mizan_scheduler", database_settings), "test", **STABLE_PLANS) for _ in range(2)
+    ]
 
     def run_until_dropped(database: Database) -> None:
         job = MonthPartitions(database, KEPT)

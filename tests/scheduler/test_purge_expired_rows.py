@@ -80,9 +80,9 @@ def test_every_expiring_table_is_covered_by_these_tests() -> None:
     assert {lapsing.table for lapsing in EXPIRING_TABLES} == KEPT_DAYS.keys() == _COLUMNS.keys()
 
 
-def test_every_table_whose_rows_expire_is_purged(steady: Database) -> None:
+def test_every_table_whose_rows_expire_is_purged(database: Database) -> None:
     """Except intents, which are kept forever."""
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         found = connection.execute(
             """select table_name from information_schema.columns
                where table_schema = 'public' and column_name = 'expires_at'"""
@@ -90,27 +90,27 @@ def test_every_table_whose_rows_expire_is_purged(steady: Database) -> None:
     assert {table for (table,) in found} - {"payment_intents"} == {one.table for one in EXPIRING_TABLES}
 
 
-def test_providers_page_expires_after_its_intent(steady: Database) -> None:
+def test_providers_page_expires_after_its_intent(database: Database) -> None:
     """An intent expires less than 31 days after it was created, and its page is created later."""
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         connection.execute(
             "insert into provider_pages (attempt_id, url) values (uuidv7(), 'https://bank.ly')"
         )
-    assert _left(steady, "provider_pages") == [NOW + timedelta(days=31)]
+    assert _left(database, "provider_pages") == [NOW + timedelta(days=31)]
 
 
 @pytest.mark.parametrize("table", KEPT_DAYS)
 def test_row_is_purged_once_it_expired_longer_ago_than_its_retention(
-    steady: Database, job: ExpiredRowPurge, table: str
+    database: Database, job: ExpiredRowPurge, table: str
 ) -> None:
     """To the microsecond, and counted. Rows within the retention and unexpired rows stay."""
     edge = NOW - timedelta(days=KEPT_DAYS[table])
     kept = [edge, edge + timedelta(microseconds=1), NOW, NOW + timedelta(days=1)]
     for expires_at in (edge - timedelta(days=1000), edge - timedelta(microseconds=1), *kept):
-        _add(steady, table, expires_at)
+        _add(database, table, expires_at)
     before = _removed(table)
     assert job.run_once() == IDLE_PAUSE_S
-    assert _left(steady, table) == kept
+    assert _left(database, table) == kept
     assert _removed(table) - before == 2
 
 
@@ -119,62 +119,62 @@ def _removed(table: str) -> float:
 
 
 def test_rows_are_purged_in_small_batches_oldest_first(
-    steady: Database, job: ExpiredRowPurge, monkeypatch: pytest.MonkeyPatch
+    database: Database, job: ExpiredRowPurge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a short pause between batches, and a long one when nothing is left."""
     monkeypatch.setattr(purge_expired_rows, "BATCH", 10)
     over = NOW - timedelta(days=31)
-    _add(steady, "sessions", over, rows=25)
-    _add(steady, "login_throttles", over, rows=5)
+    _add(database, "sessions", over, rows=25)
+    _add(database, "login_throttles", over, rows=5)
     assert job.run_once() == BUSY_PAUSE_S
-    assert _left(steady, "sessions") == [over - timedelta(milliseconds=n) for n in reversed(range(15))]
-    assert _left(steady, "login_throttles") == []
+    assert _left(database, "sessions") == [over - timedelta(milliseconds=n) for n in reversed(range(15))]
+    assert _left(database, "login_throttles") == []
     assert job.run_once() == BUSY_PAUSE_S
-    assert len(_left(steady, "sessions")) == 5
+    assert len(_left(database, "sessions")) == 5
     assert job.run_once() == IDLE_PAUSE_S
-    assert _left(steady, "sessions") == []
+    assert _left(database, "sessions") == []
 
 
-def test_table_that_fails_does_not_stop_the_purge_of_others(steady: Database, job: ExpiredRowPurge) -> None:
+def test_table_that_fails_does_not_stop_the_purge_of_others(database: Database, job: ExpiredRowPurge) -> None:
     """The failure is raised after the other tables."""
-    with steady.transaction() as connection:
+    with database.transaction() as connection:
         connection.execute("alter table sessions rename to sessions_gone")
-    _add(steady, "login_throttles", NOW - timedelta(days=31))
+    _add(database, "login_throttles", NOW - timedelta(days=31))
     with pytest.raises(psycopg.errors.UndefinedTable):
         job.run_once()
-    assert _left(steady, "login_throttles") == []
+    assert _left(database, "login_throttles") == []
 
 
 def test_locked_rows_are_left_to_the_next_run(
-    steady: Database, job: ExpiredRowPurge, database_settings: DatabaseSettings
+    database: Database, job: ExpiredRowPurge, database_settings: DatabaseSettings
 ) -> None:
     """The job does not wait for the lock, and does not delete a row that is extended meanwhile."""
     over = NOW - timedelta(days=31)
-    _add(steady, "sessions", over, rows=3)
+    _add(database, "sessions", over, rows=3)
     with psycopg.connect(database_settings.url) as somebody:
         somebody.execute("update sessions set expires_at = %s where expires_at = %s", (NOW, over))
         assert job.run_once() == IDLE_PAUSE_S
-        assert _left(steady, "sessions") == [over]
+        assert _left(database, "sessions") == [over]
     job.run_once()
-    assert _left(steady, "sessions") == [NOW]
+    assert _left(database, "sessions") == [NOW]
 
 
 @pytest.mark.parametrize("rows", [0, pytest.param(50_000, marks=pytest.mark.plans)])
 @pytest.mark.parametrize("table", KEPT_DAYS)
 def test_purge_never_scans_a_whole_table(
-    steady: Database, job: ExpiredRowPurge, table: str, rows: int
+    database: Database, steady: Database, job: ExpiredRowPurge, table: str, rows: int
 ) -> None:
     """Planned on a table that was vacuumed while empty; then it grows without being analyzed."""
-    with steady.cursor() as cursor:
+    with database.cursor() as cursor:
         cursor.execute(f"alter table {table} set (autovacuum_enabled = off)".encode())
         cursor.execute(f"vacuum analyze {table}".encode())
     for _ in range(10):
         job.run_once()
     if rows:
-        _add(steady, table, NOW - timedelta(days=KEPT_DAYS[table] + 1), rows)
+        _add(database, table, NOW - timedelta(days=KEPT_DAYS[table] + 1), rows)
     for analyzed in (False, True):
         if analyzed:
-            with steady.cursor() as cursor:
+            with database.cursor() as cursor:
                 cursor.execute(f"analyze {table}".encode())
         before = _reads(steady, table)
         assert job.run_once() == (BUSY_PAUSE_S if rows else IDLE_PAUSE_S)

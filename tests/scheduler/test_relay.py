@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from threading import Event, Thread
 from uuid import UUID
 
-import psycopg
 import pytest
 
 from services.scheduler.job_runner import JobFailingError
@@ -12,7 +11,6 @@ from services.scheduler.jobs import relay as relay_module
 from services.scheduler.quarantine import QuarantineNotEmptyError
 from shared.domain.messages import IntentEvent
 from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.scheduler.conftest import Outbox, Relays
 from tests.topics import TopicReader
@@ -111,7 +109,7 @@ def test_relay_recovers_after_a_database_restart(
 @pytest.mark.kills
 def test_one_relay_is_active_and_a_standby_takes_over(
     killable_engines: Engines,
-    database_settings: DatabaseSettings,
+    admin_database: Database,
     outbox: Outbox,
     relays: Relays,
     reader: TopicReader,
@@ -133,7 +131,7 @@ def test_one_relay_is_active_and_a_standby_takes_over(
                         and state = 'idle in transaction' and datname = current_database()"""
     thread = Thread(target=turn, daemon=True)
     thread.start()
-    with psycopg.connect(database_settings.url, autocommit=True) as connection:
+    with admin_database.cursor() as connection:
         eventually(lambda: connection.execute(f"select {waiting_inside}".encode()).rowcount)
         assert second.run_once() == relay_module._STANDBY_PAUSE_S
         connection.execute(f"select pg_terminate_backend(pid) {waiting_inside}".encode())

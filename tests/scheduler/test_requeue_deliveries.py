@@ -22,6 +22,7 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from tests.clock import Clock
+from tests.database_roles import as_role
 from tests.scheduler.conftest import Relays
 from tests.scheduler.deliveries import IMPATIENT, MINUTE, Line, Tables, ids, metric
 from tests.scheduler.running_jobs import running_jobs
@@ -440,7 +441,10 @@ class TestPace:
         other = tables.make_application()
         overdue = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S)
         set_aside = tables.deliveries(3 * BATCH, overdue_s=LONG_OVERDUE_S, application=other, set_aside=True)
-        databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
+        databases = [
+            Database(as_role("mizan_scheduler", database_settings), "scheduler", **STABLE_PLANS)
+            for _ in range(3)
+        ]
         with running_jobs(
             *(
                 DeliveryRequeue(database, as_principal(kafka_settings, SCHEDULER), IMPATIENT)

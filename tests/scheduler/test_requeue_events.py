@@ -21,6 +21,7 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.engines import Engines
 from tests.clock import Clock
+from tests.database_roles import as_role
 from tests.scheduler.conftest import Outbox, Relays
 from tests.scheduler.deliveries import IMPATIENT, MINUTE, Line, Tables, ids, metric
 from tests.scheduler.running_jobs import running_jobs
@@ -267,7 +268,10 @@ class TestPace:
     ) -> None:
         """They read the same events at the same time and share them."""
         made = tables.events(4 * BATCH, age_s=OLD_S)
-        databases = [Database(database_settings, "scheduler", **STABLE_PLANS) for _ in range(3)]
+        databases = [
+            Database(as_role("mizan_scheduler", database_settings), "scheduler", **STABLE_PLANS)
+            for _ in range(3)
+        ]
         with running_jobs(
             *(
                 EventRequeue(database, as_principal(kafka_settings, SCHEDULER), IMPATIENT)

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from shared.platform.database.roles import ROLE_NAMES
 from stack.orphans import find_orphans, stop_orphans
 from stack.ports import find_free_ports, is_free
+from tests.database_roles import password_of
 from tests.engines import TestEngines
 from tests.logs import attach_log
 from tests.waiting import eventually
@@ -117,13 +119,17 @@ def whole_stack(
 ) -> Iterator[RunningStack]:
     """Run the real services on the engines of the tests, as `make run` does. Stop them afterwards.
 
-    Each logs in to Kafka as its own principal.
+    Each has its own role in PostgreSQL and its own principal in Kafka.
     """
+    passwords = directory.with_name(f"{directory.name}-role-passwords.json")
+    passwords.parent.mkdir(parents=True, exist_ok=True)
+    passwords.write_text(json.dumps({name: password_of(name) for name in ROLE_NAMES}))
     running = RunningStack(
         directory,
         module="stack",
         port_base=0,
         DATABASE_URL=database_url,
+        DATABASE_ROLE_PASSWORDS_FILE=str(passwords),
         KAFKA_BOOTSTRAP_SERVERS=engines.kafka_bootstrap_servers,
         KAFKA_PASSWORDS_DIR=str(engines.kafka_logins.directory) if engines.kafka_logins else "",
         KAFKA_TOPIC_PREFIX=topic_prefix,

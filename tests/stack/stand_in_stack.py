@@ -18,6 +18,7 @@ SERVICES = [
         (sys.executable, SERVICE, "second"),
         {"second_url": "http://127.0.0.1:{port}/v1"},
         kafka_principal=WEBHOOKS.name,
+        database_role="mizan_api",
     ),
 ]
 BROKEN_SERVICE = Service("broken", 2, (sys.executable, "-c", "raise SystemExit('no such setting')"))

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from shared.platform.database.roles import ROLE_NAMES
 from shared.platform.settings import FALLBACK_VARIABLE, KEY_VARIABLES, KeyPurpose
+from stack.database_roles import RoleUrls
 from stack.errors import StackError
 from stack.keys import command_keys, service_keys
 from stack.options import Options, read_options
@@ -40,10 +42,11 @@ def _purposes(environment: dict[str, str]) -> set[str]:
 
 def test_each_program_gets_the_keys_of_its_purposes_and_no_other(options: Options) -> None:
     """In private files. Services with sessions have another key each; of the rest, there is one of each purpose."""
-    assert not _purposes(common_environment(options, "postgresql://x"))
+    assert not _purposes(common_environment(options))
+    urls = RoleUrls(dict.fromkeys(ROLE_NAMES, "postgresql://x"), options.directory / "database_urls")
     files: dict[str, set[str]] = {}
     for service in SERVICES:
-        environment = dict(service_program(service, options).environment)
+        environment = dict(service_program(service, options, urls).environment)
         assert _purposes(environment) == {KEY_VARIABLES[purpose] for purpose in service.key_purposes}
         for purpose in service.key_purposes:
             files.setdefault(purpose, set()).add(environment[f"{KEY_VARIABLES[purpose]}_FILE"])
@@ -87,7 +90,7 @@ def test_given_keys_are_passed_to_their_processes_only(options: Options) -> None
     assert service_keys(_service("checkout"), given)["MIZAN_PROVIDER_KEYS"] == GIVEN
     assert "MIZAN_PROVIDER_KEYS" not in service_keys(_service("webhooks"), given)
     assert service_keys(_service("api"), given) == {}
-    assert not _purposes(common_environment(given, "postgresql://x"))
+    assert not _purposes(common_environment(given))
 
 
 def test_given_key_for_all_purposes_is_used_for_them_outside_production(options: Options) -> None:

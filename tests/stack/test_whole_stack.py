@@ -70,6 +70,14 @@ def _files_with(directory: Path, secret: str, mode: int) -> set[str]:
     return found
 
 
+def role_at(url: str) -> Any:
+    """Log in. Return the name of the role, and whether it is a superuser."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "select rolname, rolsuper from pg_roles where rolname = current_user"
+        ).fetchone()
+
+
 def all_gone(pids: dict[str, int]) -> bool:
     return not any(psutil.pid_exists(pid) and is_running(psutil.Process(pid)) for pid in pids.values())
 
@@ -90,10 +98,20 @@ def test_stack_starts_restarts_a_killed_service_and_stops(start: Start) -> None:
     assert set(ready["pids"]) == {"postgres", "kafka", "first", "second", "supervisor", "stack"}
     assert ready["pids"]["stack"] == stack.pid
     assert stack.file.stat().st_mode & 0o777 == 0o600
-    psycopg.connect(ready["database_url"]).close()
+    assert role_at(ready["database_url"]) == ("mizan_owner", False)
+    assert role_at(ready["cli_database_url"]) == ("mizan_cli", False)
     assert count_brokers(ready["kafka_bootstrap_servers"], ready["kafka_client"]) == 1
+    own = stack.directory / "database_urls" / "mizan_api"
+    assert role_at(own.read_text().strip()) == ("mizan_api", False)
+    for secret in (own, stack.directory / "role_passwords"):
+        assert secret.stat().st_mode & 0o077 == 0
+    passwords = json.loads((stack.directory / "role_passwords").read_text())
+    assert not any(
+        password in (stack.directory / "supervisord.conf").read_text() for password in passwords.values()
+    )
     assert get(stack.port_base + 6, "/given") == {
-        "DATABASE_URL": ready["database_url"],
+        "DATABASE_URL": None,
+        "DATABASE_URL_FILE": str(own),
         "KAFKA_BOOTSTRAP_SERVERS": ready["kafka_bootstrap_servers"],
         "KAFKA_CLIENT_SASL_USERNAME": "mizan-webhooks",
         "KAFKA_REPLICATION_FACTOR": "1",
@@ -210,8 +228,11 @@ def test_external_engines_are_not_embedded(start: Start, given: dict[str, str]) 
     stack = start(**given)
     ready = stack.wait_ready()
     assert set(ready["pids"]) == {"first", "second", "supervisor", "stack"}
+    addresses = stack.directory / "database_urls"
+    assert (addresses / "mizan_api").read_text().strip() == given["DATABASE_URL"]
     assert get(stack.port_base + 6, "/given") == {
-        "DATABASE_URL": given["DATABASE_URL"],
+        "DATABASE_URL": None,
+        "DATABASE_URL_FILE": str(addresses / "mizan_api"),
         "KAFKA_BOOTSTRAP_SERVERS": given["KAFKA_BOOTSTRAP_SERVERS"],
         "KAFKA_CLIENT_SASL_USERNAME": "mizan-webhooks",
         "KAFKA_REPLICATION_FACTOR": None,

@@ -14,11 +14,13 @@ from shared.domain.applications.registry import NewApplication, set_webhook_url
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent
 from shared.domain.messages import DeliveryDue
+from shared.platform.database.pool import Database
 from shared.platform.outbound_url import check_webhook_url
 from shared.platform.uuids import parse_uuid
 from tests.api.conftest import PATH, credentials_of
 from tests.checkout.customer import Customer
 from tests.checkout.world import CheckoutWorld
+from tests.database_roles import as_role
 from tests.webhooks.conftest import ONE_RETRY, Webhooks
 from tests.webhooks.merchants import webhook_events
 from tests.webhooks.receivers import Receiver
@@ -33,7 +35,8 @@ class TracedServices:
         checkout.application = checkout.make_application(
             NewApplication("shop", "Tripoli Coffee", webhook_url=url)
         )
-        self.client = make_app(checkout.settings, checkout.database).test_client()
+        api = as_role("mizan_api", checkout.settings.database)
+        self.client = make_app(checkout.settings, Database(api, "api")).test_client()
 
     def call(self, headers: Mapping[str, str] | None = None, **fields: Any) -> TestResponse:
         """Call the API to create an intent."""
@@ -77,7 +80,7 @@ class TracedServices:
 
     def create_expired_deliveries(self) -> list[DeliveryDue]:
         """Expire all due intents and create their deliveries, without publishing to Kafka."""
-        IntentExpiry(self.database).run_once()
+        IntentExpiry(self.checkout.scheduler_database).run_once()
         with self.database.cursor() as cursor:
             return create_deliveries(cursor, webhook_events(self.database))
 

@@ -18,6 +18,7 @@ from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
 from shared.platform.settings import KafkaSettings, Settings, WebhookSettings
 from tests.clock import Clock
+from tests.database_roles import as_role
 from tests.scheduler.running_jobs import running_jobs
 from tests.topics import as_principal
 from tests.webhooks.merchants import Merchant
@@ -50,7 +51,7 @@ class Webhooks:
     @contextmanager
     def running(self, *consumers: str, response_limit_s: float = 10.0) -> Iterator[list[ConsumerLoop]]:
         """Run these consumers, or all, and stop them gracefully. `delay` means all eight, `delay.1` the first."""
-        database = Database(self.settings.database, "webhooks", **STABLE_PLANS)
+        database = Database(as_role("mizan_webhooks", self.settings.database), "webhooks", **STABLE_PLANS)
         own = replace(self.settings, kafka=as_principal(self.settings.kafka, WEBHOOKS))
         factory = ConsumerFactory(own, database, response_limit_s)
         loops = [factory.build_loop(consumer) for consumer in _named(consumers)]
@@ -72,7 +73,8 @@ class Webhooks:
     def running_relay(self) -> Iterator[None]:
         stop = Event()
         kafka = as_principal(self.settings.kafka, SCHEDULER)
-        relay = OutboxRelay(self.settings.database, ConfirmingProducer(kafka, "relay"), stop)
+        database = as_role("mizan_scheduler", self.settings.database)
+        relay = OutboxRelay(database, ConfirmingProducer(kafka, "relay"), stop)
         with running_jobs(relay, stop=stop):
             yield
 

@@ -14,6 +14,7 @@ from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
+from tests.database_roles import as_role
 from tests.scheduler.running_jobs import running_jobs
 from tests.topics import as_principal, delete_topic
 from tests.waiting import eventually
@@ -31,7 +32,9 @@ SOON = RequeueThresholds(
 def requeueing(webhooks: Webhooks) -> Iterator[None]:
     kafka = as_principal(webhooks.settings.kafka, SCHEDULER)
     with (
-        closing(Database(webhooks.settings.database, "scheduler", **STABLE_PLANS)) as database,
+        closing(
+            Database(as_role("mizan_scheduler", webhooks.settings.database), "scheduler", **STABLE_PLANS)
+        ) as database,
         webhooks.running_relay(),
         running_jobs(DeliveryRequeue(database, kafka, SOON), EventRequeue(database, kafka, SOON)),
     ):

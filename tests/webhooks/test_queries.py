@@ -28,6 +28,7 @@ from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings, WebhookSettings
 from tests.clock import Clock
+from tests.database_roles import as_role
 from tests.webhooks.conftest import MakeMerchant
 from tests.webhooks.merchants import Merchant, webhook_events
 
@@ -43,7 +44,11 @@ def shop(make_merchant: MakeMerchant) -> Merchant:
 @pytest.fixture
 def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     """A database session with the service's settings."""
-    database = Database(replace(database_settings, statement_timeout_s=110), "webhooks", **STABLE_PLANS)
+    database = Database(
+        as_role("mizan_webhooks", replace(database_settings, statement_timeout_s=110)),
+        "webhooks",
+        **STABLE_PLANS,
+    )
     with database.cursor() as cursor:
         yield cursor
     database.close()
@@ -138,7 +143,8 @@ class TestIntake:
         """As after restoring a backup."""
         shop.create_event()
         events = webhook_events(database)
-        cursor.execute("delete from intent_events")
+        with database.cursor() as owner:
+            owner.execute("delete from intent_events")
         assert create_deliveries(cursor, events) == []
         assert shop.statuses() == {}
 

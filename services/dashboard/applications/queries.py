@@ -10,9 +10,9 @@ from psycopg import Connection, Cursor
 
 from shared.domain.applications.errors import ApplicationNotFoundError, NoMethodsError
 from shared.domain.applications.provider_accounts import (
-    ProviderAccount,
+    AccountDescription,
     ProviderName,
-    current_provider_accounts,
+    describe_provider_accounts,
     plutu_callback_url,
 )
 from shared.domain.applications.registry import Application
@@ -93,7 +93,7 @@ class Availability(StrEnum):
 class MethodAvailability:
     method: PaymentMethod
     availability: Availability
-    account: ProviderAccount | None
+    account: AccountDescription | None
     callback_url: str | None
     """The URL to enter at the provider, if it needs one."""
 
@@ -101,14 +101,14 @@ class MethodAvailability:
 def list_method_availability(
     cursor: Cursor[Any], application: Application, settings: Settings
 ) -> list[MethodAvailability]:
-    accounts = current_provider_accounts(cursor, application.id)
+    accounts = describe_provider_accounts(cursor, application.id)
     return [
         _method_availability(application, method, accounts.get(method), settings) for method in PaymentMethod
     ]
 
 
 def _method_availability(
-    application: Application, method: PaymentMethod, account: ProviderAccount | None, settings: Settings
+    application: Application, method: PaymentMethod, account: AccountDescription | None, settings: Settings
 ) -> MethodAvailability:
     is_plutu = account is not None and account.provider is ProviderName.PLUTU
     if method not in application.methods:

@@ -23,7 +23,7 @@ from shared.domain.applications.provider_accounts import (
     REQUIRED_CREDENTIALS,
     InvalidCredentialError,
     ProviderName,
-    current_provider_accounts,
+    describe_provider_accounts,
     set_provider_account,
 )
 from shared.domain.applications.public_names import PublicNames, set_public_names
@@ -229,7 +229,7 @@ class ProviderPages:
 
     def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
         with self.dependencies.database.cursor() as cursor:
-            account = current_provider_accounts(cursor, application.id).get(method)
+            account = describe_provider_accounts(cursor, application.id).get(method)
         values = {"errors": {}, **more}
         return render_template(
             "applications/provider.html",

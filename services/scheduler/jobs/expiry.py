@@ -32,10 +32,12 @@ _SHORTEST_PAUSE_S = 0.01
 # and the pages. A large wave of expiries leaves them room, and goes fast when nobody else needs the machine.
 _PAUSE_PER_BUSY_SESSION = 0.25
 _LONGEST_PAUSE_SHARE = 1.0
+# PostgreSQL hides from a role what the sessions of other roles do, but not who holds locks: every transaction holds one
+# on itself.
 _COUNT_BUSY = """
-select count(*) from pg_stat_activity
-where state = 'active' and backend_type = 'client backend'
-  and application_name <> all(array['mizan-scheduler', 'mizan-relay', 'mizan-webhooks'])"""
+select count(*) from pg_stat_activity as a
+where usesysid is not null and application_name <> all(array['mizan-scheduler', 'mizan-relay', 'mizan-webhooks'])
+  and exists (select from pg_locks as l where l.pid = a.pid and l.locktype = 'virtualxid')"""
 
 _log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from shared.domain.applications.errors import (
     CredentialNotFoundError,
 )
 from shared.platform.tokens import hash_token, new_access_token, new_api_key, token_prefix
+from shared.platform.uuids import parse_uuid
 
 
 class CredentialKind(StrEnum):
@@ -138,7 +139,7 @@ def find_credential(connection: Connection[Any], application_id: UUID, start: st
     Raises CredentialNotFoundError and CredentialAmbiguousError.
     """
     listed = list_credentials(connection, application_id)
-    if start.isascii():
+    if start.isascii() and parse_uuid(start) is None:  # an id needs no search by hash
         whole = connection.execute(_BY_HASH, (hash_token(start), application_id)).fetchone()
         if whole is not None:
             return next(credential for credential in listed if credential.id == whole[0])

@@ -48,13 +48,19 @@ class InvalidCredentialError(RefusedError):
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderAccount:
+class AccountDescription:
+    """An account without its credentials, for pages that show it: the dashboard's role cannot read them."""
+
     id: UUID
     application_id: UUID
     method: PaymentMethod
     provider: ProviderName
-    sealed: str | None = field(repr=False)
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccount(AccountDescription):
+    sealed: str | None = field(repr=False)
 
     def decrypt_credentials(self, box: SecretBox) -> Mapping[str, str]:
         """Return its credentials."""
@@ -71,12 +77,11 @@ where application_id = %s and method = %s and replaced_at is null"""
 _ADD = """
 insert into provider_accounts (id, application_id, method, adapter, encrypted_credentials)
 values (%s, %s, %s, %s, %s)"""
-_CURRENT = """
-select id, application_id, method, adapter, encrypted_credentials, created_at from provider_accounts
-where application_id = %s and replaced_at is null"""
-_GET = """
-select id, application_id, method, adapter, encrypted_credentials, created_at from provider_accounts
-where id = %s"""
+_DESCRIPTION = "select id, application_id, method, adapter, created_at"
+_OF_APPLICATION = "from provider_accounts where application_id = %s and replaced_at is null"
+_DESCRIBE = f"{_DESCRIPTION} {_OF_APPLICATION}"
+_CURRENT = f"{_DESCRIPTION}, encrypted_credentials {_OF_APPLICATION}"
+_GET = f"{_DESCRIPTION}, encrypted_credentials from provider_accounts where id = %s"
 
 
 def set_provider_account(
@@ -114,6 +119,17 @@ def current_provider_accounts(
     return {account.method: account for account in found}
 
 
+def describe_provider_accounts(
+    cursor: Cursor[Any], application_id: UUID
+) -> dict[PaymentMethod, AccountDescription]:
+    """Return the accounts for new attempts, without their credentials."""
+    found = [
+        AccountDescription(id_, application, PaymentMethod(method), ProviderName(provider), created_at)
+        for id_, application, method, provider, created_at in cursor.execute(_DESCRIBE, (application_id,))
+    ]
+    return {account.method: account for account in found}
+
+
 def find_provider_account(cursor: Cursor[Any], account_id: UUID) -> ProviderAccount | None:
     """Find an account, also one that was replaced."""
     row = cursor.execute(_GET, (account_id,)).fetchone()
@@ -132,9 +148,9 @@ def plutu_callback_url(checkout_url: str, account_id: UUID) -> str:
 
 
 def _account(row: tuple[Any, ...]) -> ProviderAccount:
-    account_id, application_id, method, provider, sealed, created_at = row
+    account_id, application_id, method, provider, created_at, sealed = row
     return ProviderAccount(
-        account_id, application_id, PaymentMethod(method), ProviderName(provider), sealed, created_at
+        account_id, application_id, PaymentMethod(method), ProviderName(provider), created_at, sealed
     )
 
 

@@ -121,15 +121,20 @@ def find_stack_file() -> Path | None:
     return next((file for file in files if file.exists()), None)
 
 
-def read_operator_environment(*, uses_kafka: bool = True, as_kafka_admin: bool = False) -> ParsedSettings:
+def read_operator_environment(
+    *, uses_kafka: bool = True, as_kafka_admin: bool = False, as_owner: bool = False
+) -> ParsedSettings:
     """Read the environment for the command line: what is missing there is taken from a running stack's stack.json.
 
+    Commands connect to the stack's database with a role of their own; only migrations connect `as_owner`.
     `as_kafka_admin`: log in to the stack's Kafka as the admin, who may create topics, and not as the command line.
     """
     stack_file = find_stack_file()
     if stack_file is not None:
         stack = json.loads(stack_file.read_text())
         _take_kafka_login(stack, "kafka_client" if as_kafka_admin else "kafka_cli_client")
+        if not as_owner:
+            stack["database_url"] = stack.get("cli_database_url") or stack.get("database_url")
         for name, key in _STACK_KEYS.items():
             # NAME_FILE would win over NAME, also over a NAME that somebody has just set by hand.
             if stack.get(key) and name.removesuffix("_FILE") not in os.environ:
@@ -147,6 +152,20 @@ def _take_kafka_login(stack: Mapping[str, Any], key: str) -> None:
         return
     for setting, value in stack.get(key, {}).items():
         os.environ[f"KAFKA_CLIENT_{setting.replace('.', '_').upper()}"] = str(value)
+
+
+def read_admin_url(*, optional: bool = False) -> str:
+    """Return DATABASE_ADMIN_URL, the connection of an administrator for `mizan roles`; empty if it is `optional`.
+
+    Raises SettingsError. No service reads it.
+    """
+    env = _Environment(eager=False, strip_whitespace=True)
+    url = parsers.parse_admin_url(env, optional=optional)
+    try:
+        env.seal()
+    except environs.EnvValidationError as invalid:
+        raise SettingsError(_problems(invalid)) from None
+    return url
 
 
 class _Environment(environs.FileAwareEnv):

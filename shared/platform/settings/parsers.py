@@ -66,6 +66,12 @@ def parse_database(env: environs.FileAwareEnv) -> DatabaseSettings:
     )
 
 
+def parse_admin_url(env: environs.FileAwareEnv, *, optional: bool) -> str:
+    if optional and not env.str("DATABASE_ADMIN_URL", ""):
+        return ""
+    return env.str("DATABASE_ADMIN_URL", validate=_validate_postgres_url)
+
+
 def parse_kafka(env: environs.FileAwareEnv, *, is_used: bool) -> KafkaSettings:
     """Return settings without a server if Kafka is not used: such a process takes no notice of the variables."""
     default = defaults_of(KafkaSettings)

@@ -11,7 +11,7 @@ from tests.checkout.world import CheckoutWorld
 @contextmanager
 def serving(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
     """Serve the pages, not with Werkzeug: it leaks a file if a browser leaves during a download."""
-    server = serve_operations(make_app(world.settings, world.database), "127.0.0.1", world.port)
+    server = serve_operations(make_app(world.settings, world.service_database), "127.0.0.1", world.port)
     try:
         yield world
     finally:

@@ -14,7 +14,7 @@ from tests.dashboard.world import DashboardWorld
 @pytest.fixture
 def pages(world: DashboardWorld) -> Iterator[DashboardWorld]:
     """Serve the pages, not with Werkzeug: it leaks a file if a browser leaves during a download."""
-    server = serve_operations(make_app(world.settings, world.database), "127.0.0.1", world.port)
+    server = serve_operations(make_app(world.settings, world.service_database), "127.0.0.1", world.port)
     yield world
     server.close()
 

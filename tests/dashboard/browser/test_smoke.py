@@ -74,7 +74,7 @@ def _pages_of(pages: DashboardWorld, shop: BusyShop, who: Colleague) -> dict[str
 
 def _endpoints(pages: DashboardWorld, opened: list[str] | None = None) -> set[str]:
     """Return the endpoints of these paths, or of all pages."""
-    app = make_app(pages.settings, pages.database)
+    app = make_app(pages.settings, pages.service_database)
     if opened is not None:
         return {app.url_map.bind("").match(path)[0] for path in opened}
     rules = [rule for rule in app.url_map.iter_rules() if "GET" in (rule.methods or ())]

@@ -16,7 +16,7 @@ from tests.shared.domain.dead_letters.dead_letter_topic import DeadLetterTopic
 @pytest.fixture
 def pages(world: MonitorWorld) -> Iterator[MonitorWorld]:
     """Serve the pages, not with Werkzeug: it leaks a file if a browser leaves during a download."""
-    app = make_app(world.settings, world.database, world.inspector)
+    app = make_app(world.settings, world.service_database, world.inspector)
     server = serve_operations(app, "127.0.0.1", world.port)
     yield world
     server.close()

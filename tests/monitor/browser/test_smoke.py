@@ -36,7 +36,7 @@ def test_every_page_opens(system: FailingSystem, operators: OperatorBrowsers) ->
 
 def _endpoints(world: MonitorWorld, opened: list[str] | None = None) -> set[str]:
     """Return the endpoints of these paths, or of all pages."""
-    app = make_app(world.settings, world.database, world.inspector)
+    app = make_app(world.settings, world.service_database, world.inspector)
     if opened is not None:
         return {app.url_map.bind("").match(path)[0] for path in opened}
     pages = {rule.endpoint for rule in app.url_map.iter_rules() if "GET" in (rule.methods or ())}

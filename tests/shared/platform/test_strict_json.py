@@ -11,6 +11,7 @@ from shared.platform.strict_json import MAX_BYTES, MAX_DEPTH, InvalidJsonError, 
 PROJECT = Path(__file__).parents[3]
 READS_ITS_OWN_JSON = {
     "mizan/intent.py": "metadata in the database, checked when it was created",
+    "mizan/roles.py": "the passwords that an administrator gives",
     "services/api/openapi/examples.py": "a representation that it has just made",
     "services/checkout/payments/one_time_codes.py": "what we have encrypted",
     "services/dashboard/payments/queries.py": "metadata that the API has validated",

@@ -7,8 +7,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from shared.platform.database.roles import OWNER
 from shared.platform.migrations.runner import migrate
 from shared.platform.settings import DatabaseSettings
+from tests.database_roles import url_as
 from tests.engines import TestEngines
 
 
@@ -31,6 +33,6 @@ def new_database(engines: TestEngines) -> Iterator[DatabaseSettings]:
 def _create_database(engines: TestEngines) -> Iterator[DatabaseSettings]:
     name = f"mizan_{uuid4().hex[:12]}"
     with psycopg.connect(engines.database_url, autocommit=True) as connection:
-        connection.execute(f'create database "{name}"'.encode())
-        yield DatabaseSettings(f"{engines.database_url.rsplit('/', 1)[0]}/{name}", 4, 3, 2.0, 15)
+        connection.execute(f'create database "{name}" owner {OWNER}'.encode())
+        yield DatabaseSettings(url_as(OWNER, engines.database_url, name), 4, 3, 2.0, 15)
         connection.execute(f'drop database "{name}" with (force)'.encode())

@@ -10,6 +10,7 @@ from cryptography.fernet import Fernet
 from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.settings import DatabaseSettings
+from tests.engines import TestEngines
 from tests.logs import restore_logging
 
 GOOD = {
@@ -53,11 +54,11 @@ def good(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 
 @pytest.fixture
-def strong_url(database_settings: DatabaseSettings) -> Iterator[str]:
+def strong_url(engines: TestEngines, database_settings: DatabaseSettings) -> Iterator[str]:
     """Return a URL of the test's database with a new role and a random password."""
     role, password = f"strong_{uuid4().hex[:8]}", secrets.token_hex(16)
     parts = conninfo_to_dict(database_settings.url)
-    with psycopg.connect(database_settings.url, dbname="postgres", autocommit=True) as connection:
+    with psycopg.connect(engines.database_url, dbname="postgres", autocommit=True) as connection:
         connection.execute(f"create role {role} login superuser password '{password}'".encode())
         yield f"postgresql://{role}:{password}@{parts['host']}:{parts['port']}/{parts['dbname']}"
         connection.execute(f"drop role {role}".encode())
