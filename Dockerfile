@@ -26,8 +26,9 @@ LABEL org.opencontainers.image.title="Mizan" \
 # A volume that is mounted here for the first time gets this owner, too.
 RUN groupadd --system --gid 10001 mizan \
     && useradd --system --uid 10001 --gid mizan --home-dir /tmp --no-create-home --shell /usr/sbin/nologin mizan \
-    && for place in secrets sandbox shop demo proxy keys/webhook_secret_keys keys/provider_keys keys/customer_keys \
-        keys/checkout_session_keys keys/dashboard_session_keys keys/monitor_session_keys; do \
+    && for place in secrets sandbox shop demo proxy services/api services/checkout services/checkout-verifier \
+        services/dashboard services/webhooks services/scheduler services/monitor services/cli services/migrate \
+        services/roles services/topics services/sandbox services/postgres services/kafka services/grafana; do \
         mkdir -p "/var/lib/mizan/$place" && chown mizan:mizan "/var/lib/mizan/$place" || exit 1; done
 COPY --from=packages /opt/mizan /opt/mizan
 COPY --from=packages /app /app

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Creates the secrets of an installation as files in a directory, and its keys, one file for each purpose.
+"""Creates the secrets of an installation as files in a directory.
 
 Existing files stay. A secret in the environment (MIZAN_PROVIDER_KEYS, SANDBOX_SECRET, DATABASE_PASSWORD, …) is used
-instead of a new one. The keys of an installation that had one key for all purposes (MIZAN_SECRET_KEYS, or the file
-secret_keys) get it as their last key, which decrypts what it has encrypted.
-Each principal of Kafka has a password of its own, and the brokers have a file with the two that they check themselves.
+instead of a new one. There is a file of keys for each purpose. An installation that had one key for all purposes
+(MIZAN_SECRET_KEYS, or the file secret_keys) gets it as the last key of each, which decrypts what it has encrypted.
+Each service gets an address of the database with a login of its own. Each principal of Kafka has a password of its own,
+and the brokers have a file with the two that they check themselves.
+With a second argument, each service also gets a directory below it, with the files that it needs and no others.
 """
 
 import base64
+import json
 import os
 import secrets
 import sys
@@ -26,6 +29,10 @@ KEYS = {
     "dashboard_session_keys": "MIZAN_DASHBOARD_SESSION_KEYS",
     "monitor_session_keys": "MIZAN_MONITOR_SESSION_KEYS",
 }
+
+OWNER = "mizan_owner"
+ROLES = ("api", "checkout", "webhooks", "scheduler", "dashboard", "monitor", "cli")
+"""Each connects as the role mizan_…; the owner runs the migrations."""
 
 KAFKA_PASSWORDS = (
     "kafka_admin",
@@ -49,9 +56,41 @@ controller.KafkaServer {{
 """
 
 
+def _files(*names: str, role: str | None = None) -> dict[str, str]:
+    """Return where each file of a service comes from. All services find their own login in `database_url`."""
+    login = {} if role is None else {"database_url": f"database_url_{role}"}
+    return {**login, **{name: name for name in names}}
+
+
+# The directory of a service: its files, and where each comes from.
+FILES = {
+    "api": _files(role="api"),
+    "checkout": _files(
+        "provider_keys", "customer_keys", "checkout_session_keys", "sandbox_secret", role="checkout"
+    ),
+    "checkout-verifier": _files(
+        "provider_keys", "customer_keys", "kafka_checkout_verifier", "sandbox_secret", role="checkout"
+    ),
+    "dashboard": _files(
+        "webhook_secret_keys", "provider_keys", "dashboard_session_keys", "sandbox_secret", role="dashboard"
+    ),
+    "webhooks": _files("webhook_secret_keys", "kafka_webhooks", role="webhooks"),
+    "scheduler": _files("kafka_scheduler", role="scheduler"),
+    "monitor": _files("monitor_session_keys", "kafka_monitor", role="monitor"),
+    "cli": _files("webhook_secret_keys", "provider_keys", "kafka_cli", "sandbox_secret", role="cli"),
+    "migrate": _files("database_url"),
+    "roles": _files("database_admin_url", "role_passwords"),
+    "topics": _files(*KAFKA_PASSWORDS),
+    "sandbox": _files("sandbox_secret"),
+    "postgres": _files("database_password"),
+    "kafka": _files("kafka_broker_jaas"),
+    "grafana": _files("grafana_password"),
+}
+
+
 def main() -> None:
     if len(sys.argv) not in (2, 3):
-        sys.exit(f"usage: {sys.argv[0]} DIRECTORY [DIRECTORY_OF_KEYS]")
+        sys.exit(f"usage: {sys.argv[0]} DIRECTORY [DIRECTORY_OF_SERVICES]")
     directory = Path(sys.argv[1])
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_volume(directory) and directory.stat().st_mode & 0o077:
@@ -60,11 +99,17 @@ def main() -> None:
         )
     old = _given("MIZAN_SECRET_KEYS") or _read(directory / "secret_keys")
     for name, variable in KEYS.items():
-        path = Path(sys.argv[-1]) / name
-        # In containers each purpose has a volume of its own, which is mounted here.
-        _ensure(path / "keys" if path.is_dir() else path, variable, lambda: _new_keys(old))
+        _ensure(directory / name, variable, lambda: _new_keys(old))
     _ensure(directory / "sandbox_secret", "SANDBOX_SECRET", _new_password)
     _ensure(directory / "grafana_password", "GRAFANA_PASSWORD", _new_password)
+    _make_kafka_passwords(directory)
+    password = _ensure(directory / "database_password", "DATABASE_PASSWORD", _new_password)
+    _make_database_urls(directory, password)
+    if len(sys.argv) == 3:
+        _share(directory, Path(sys.argv[2]))
+
+
+def _make_kafka_passwords(directory: Path) -> None:
     for name in KAFKA_PASSWORDS:
         _ensure(directory / name, "", _new_password)
     broker = _ensure(directory / "kafka_broker", "", _new_password)
@@ -72,11 +117,49 @@ def main() -> None:
     jaas = directory / "kafka_broker_jaas"
     if not jaas.exists() or jaas.read_text() != JAAS.format(broker=broker, admin=admin):
         _write(jaas, JAAS.format(broker=broker, admin=admin))
-    password = _ensure(directory / "database_password", "DATABASE_PASSWORD", _new_password)
-    address = directory / "database_url"
-    # In production it may have been changed to another server.
-    if not address.exists() or _given("DATABASE_PASSWORD"):
-        _write(address, f"postgresql://mizan:{quote(password, safe='')}@postgres:5432/mizan")
+
+
+def _make_database_urls(directory: Path, password: str) -> None:
+    """Write the address of the administrator and of each role.
+
+    Before roles existed, database_url was the administrator's. In production it may have been changed to another
+    server: the roles' addresses are like it, with other logins.
+    """
+    admin, owner = directory / "database_admin_url", directory / "database_url"
+    if not admin.exists() and owner.exists() and f"//{OWNER}:" not in owner.read_text():
+        _write(admin, owner.read_text().strip())
+        owner.unlink()
+    if not admin.exists() or _given("DATABASE_PASSWORD"):
+        _write(admin, f"postgresql://mizan:{quote(password, safe='')}@postgres:5432/mizan")
+    stored = directory / "role_passwords"
+    known: dict[str, str] = json.loads(stored.read_text()) if stored.exists() else {}
+    roles = {OWNER: owner, **{f"mizan_{name}": directory / f"database_url_{name}" for name in ROLES}}
+    passwords = {role: known.get(role) or _new_password() for role in roles}
+    if passwords != known:
+        _write(stored, json.dumps(passwords, indent=2))
+    for role, path in roles.items():
+        if not path.exists():
+            _write(path, _with_login(admin.read_text().strip(), role, passwords[role]))
+
+
+def _with_login(url: str, user: str, password: str) -> str:
+    scheme, _, rest = url.partition("://")
+    authority, slash, path = rest.partition("/")
+    return f"{scheme}://{user}:{quote(password, safe='')}@{authority.rpartition('@')[2]}{slash}{path}"
+
+
+def _share(directory: Path, services: Path) -> None:
+    """Copy the files of each service into its own directory, and remove what it no longer needs."""
+    for service, files in FILES.items():
+        own = services / service
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, source in files.items():
+            text = (directory / source).read_text()
+            if not (own / name).exists() or (own / name).read_text() != text:
+                _write(own / name, text)
+        for path in own.iterdir():
+            if path.is_file() and path.name not in files:
+                path.unlink()
 
 
 def _is_volume(directory: Path) -> bool:

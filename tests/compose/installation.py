@@ -76,7 +76,7 @@ class Installation:
 
     def audit(self) -> str:
         """Run `mizan audit`. Raises ProgramFailedError if something is lost, duplicated or stuck."""
-        return self.project.inside("monitor", "mizan", "audit", "--json")
+        return self.project.command_line("audit", "--json")
 
     def _api(self) -> str:
         return f"{self.project.url('API_PORT')}/api/v1/payment-intents"

@@ -137,6 +137,10 @@ class Project:
         """Run a command in the container of a service, and return its output."""
         return run("docker", "exec", self.container(service).id, *command)
 
+    def command_line(self, *arguments: str) -> str:
+        """Run `mizan` with the role of the command line, and return its output."""
+        return self.run("run", "--rm", "--no-deps", "-T", "cli", "mizan", *arguments)
+
     def kill(self, service: str) -> Container:
         """Kill the process from outside, so that Docker handles it as a crash and not as a request to stop."""
         container = self.container(service)

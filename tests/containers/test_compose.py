@@ -34,7 +34,7 @@ def test_every_job_runs_once_before_the_services_that_need_it() -> None:
         words = ("python", *job.command[1:])
         assert tuple(services()[job.name]["command"])[: len(words)] == words
         assert job.name in job_services()
-    assert job_services() == {"secrets", "migrate", "topics", "demo", "cli", "cluster-check"}
+    assert job_services() == {"secrets", "roles", "migrate", "topics", "demo", "cli", "cluster-check"}
     consumers = {
         name for name in our_services() if name.partition("-2")[0] in {"webhooks", "scheduler", "monitor"}
     }

@@ -1,5 +1,6 @@
 """The Docker image and the scripts in deploy/."""
 
+import json
 import re
 import subprocess
 import sys
@@ -12,10 +13,12 @@ import pytest
 from cryptography.fernet import Fernet
 
 from shared.domain.kafka_principals import ALL_PRINCIPALS
+from shared.platform.database.roles import OWNER, ROLE_NAMES
 from shared.platform.kafka.access import password_file
 from stack.ports import find_free_ports
 from tests.containers.compose_files import PROJECT
 
+SERVICES = ("api", "checkout", "webhooks", "scheduler", "dashboard", "monitor", "cli")
 DOCKERFILE = (PROJECT / "Dockerfile").read_text()
 KEY_FILES = (
     "webhook_secret_keys",
@@ -99,7 +102,10 @@ def test_secrets_are_created_once(tmp_path: Path) -> None:
         *KEY_FILES,
         "sandbox_secret",
         "database_password",
+        "database_admin_url",
         "database_url",
+        *(f"database_url_{name}" for name in SERVICES),
+        "role_passwords",
         "grafana_password",
         *(password_file(principal.name) for principal in ALL_PRINCIPALS),
         "kafka_broker",
@@ -108,7 +114,14 @@ def test_secrets_are_created_once(tmp_path: Path) -> None:
     for name in KEY_FILES:
         Fernet(made[name])
     assert len({made[name] for name in KEY_FILES}) == len(KEY_FILES)
-    assert f":{made['database_password']}@postgres" in made["database_url"]
+    assert f"//mizan:{made['database_password']}@postgres" in made["database_admin_url"]
+    passwords = json.loads(made["role_passwords"])
+    assert passwords.keys() == set(ROLE_NAMES)
+    assert len(set(passwords.values())) == len(passwords)
+    assert made["database_url"] == f"postgresql://{OWNER}:{passwords[OWNER]}@postgres:5432/mizan"
+    for name in SERVICES:
+        role = f"mizan_{name}"
+        assert made[f"database_url_{name}"] == f"postgresql://{role}:{passwords[role]}@postgres:5432/mizan"
     assert directory.stat().st_mode & 0o777 == 0o700
     assert run("make_secrets.py", str(directory)).returncode == 0
     assert {path.name: path.read_text() for path in directory.iterdir()} == made
@@ -131,7 +144,52 @@ def test_given_secrets_are_used(tmp_path: Path) -> None:
     run("make_secrets.py", str(tmp_path), **given)
     assert (tmp_path / "provider_keys").read_text() == given["MIZAN_PROVIDER_KEYS"]
     assert (tmp_path / "database_password").read_text() == given["DATABASE_PASSWORD"]
-    assert "mizan:p%40ss%2Fw%3Ard%231@postgres" in (tmp_path / "database_url").read_text()
+    assert "mizan:p%40ss%2Fw%3Ard%231@postgres" in (tmp_path / "database_admin_url").read_text()
+
+
+@pytest.mark.parametrize(
+    ("earlier", "api"),
+    [
+        ("postgresql://mizan:hush@postgres:5432/mizan", "postgresql://mizan_api:{}@postgres:5432/mizan"),
+        ("postgresql://pay:h%2Fx@db.internal/pay?sslmode=require", "postgresql://mizan_api:{}@db.internal/pay?sslmode=require"),
+    ],
+    ids=["the included server", "a server of their own"],
+)  # fmt: skip
+def test_secrets_of_an_installation_without_roles_are_completed(
+    tmp_path: Path, earlier: str, api: str
+) -> None:
+    """Its only address becomes the administrator's. The roles have addresses on the same server, and others follow."""
+    (tmp_path / "database_url").write_text(earlier)
+    for _ in range(2):
+        assert run("make_secrets.py", str(tmp_path)).returncode == 0
+        assert (tmp_path / "database_admin_url").read_text() == earlier
+        password = json.loads((tmp_path / "role_passwords").read_text())["mizan_api"]
+        assert (tmp_path / "database_url_api").read_text() == api.format(password)
+        assert (tmp_path / "database_url").read_text().startswith(f"postgresql://{OWNER}:")
+
+
+def test_each_service_gets_a_directory_with_its_own_secrets(tmp_path: Path) -> None:
+    """A file that it no longer needs disappears."""
+    secrets, services = tmp_path / "secrets", tmp_path / "services"
+    (services / "api").mkdir(parents=True)
+    (services / "api" / "database_password").write_text("from an earlier version")
+    assert run("make_secrets.py", str(secrets), str(services)).returncode == 0
+    for name in SERVICES:
+        assert f"//mizan_{name}:" in (services / name / "database_url").read_text()
+    assert files_in(services / "api") == {"database_url"}
+    assert files_in(services / "webhooks") == {"database_url", "webhook_secret_keys", "kafka_webhooks"}
+    assert files_in(services / "roles") == {"database_admin_url", "role_passwords"}
+    assert files_in(services / "postgres") == {"database_password"}
+    for path in services.glob("*/*"):
+        if path.name != "database_url":
+            assert path.read_text() == (secrets / path.name).read_text(), (
+                "a secret is the same for all who have it"
+            )
+            assert path.stat().st_mode & 0o777 == 0o444
+
+
+def files_in(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
 
 
 def test_partial_file_of_a_killed_start_is_replaced(tmp_path: Path) -> None:
@@ -154,14 +212,28 @@ def test_one_key_for_all_purposes_stays_the_last_key_of_each(tmp_path: Path, is_
     assert len({keys[0] for keys in made} | {old}) == len(KEY_FILES) + 1
 
 
-def test_keys_go_to_the_volumes_of_their_purposes(tmp_path: Path) -> None:
-    for name in KEY_FILES:
-        (tmp_path / "keys" / name).mkdir(parents=True)
-    run("make_secrets.py", str(tmp_path / "secrets"), str(tmp_path / "keys"))
-    for name in KEY_FILES:
-        Fernet((tmp_path / "keys" / name / "keys").read_text())
-        assert not (tmp_path / "secrets" / name).exists()
-        assert f"keys/{name}" in LAST_STAGE, "the volume would belong to root"
+def test_volume_of_an_installation_before_keys_and_roles_is_completed(tmp_path: Path) -> None:
+    """All services shared one volume, with one key and one login. Nothing is lost, and no service sees it again."""
+    secrets, services = tmp_path / "secrets", tmp_path / "services"
+    secrets.mkdir(mode=0o700)
+    earlier = {
+        "secret_keys": Fernet.generate_key().decode(),
+        "sandbox_secret": "sandbox-secret-of-before",
+        "grafana_password": "grafana-password-of-before",
+        "database_password": "hush",
+        "database_url": "postgresql://mizan:hush@postgres:5432/mizan",
+    }
+    for name, text in earlier.items():
+        (secrets / name).write_text(text)
+    assert run("make_secrets.py", str(secrets), str(services)).returncode == 0
+    assert (services / "postgres" / "database_password").read_text() == "hush"
+    assert (services / "roles" / "database_admin_url").read_text() == earlier["database_url"]
+    assert (services / "sandbox" / "sandbox_secret").read_text() == earlier["sandbox_secret"]
+    assert (services / "grafana" / "grafana_password").read_text() == earlier["grafana_password"]
+    for service, file in (("webhooks", "webhook_secret_keys"), ("checkout", "customer_keys")):
+        assert (services / service / file).read_text().split(",")[1:] == [earlier["secret_keys"]]
+    assert (secrets / "secret_keys").read_text() == earlier["secret_keys"]
+    assert not list(services.glob("*/secret_keys"))
 
 
 WHOLE_CLUSTER = {

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
+from shared.platform.database.roles import OWNER
 from shared.platform.keys import COMMAND_LINE, PROCESS_PURPOSES
 from shared.platform.production.settings_rules import find_setting_problems
 from shared.platform.settings import (
@@ -38,10 +39,16 @@ IN_PRODUCTION = [service.name for service in SERVICES if service.in_production] 
 def test_settings_of_every_service_pass_the_production_checks(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "database_url").write_text("postgresql://mizan:dbQk3r7pXw91sZt@postgres:5432/mizan\n")
-    kafka = [file for file in services(PRODUCTION)[name]["secrets"] if file.startswith("kafka_")]
-    for file in services(PRODUCTION)[name]["secrets"][1:]:
+    secrets = services(PRODUCTION)[name]["secrets"]
+    kafka = [file for file in secrets if file.startswith("kafka_")]
+    logins = [file for file in secrets if file.startswith("database_url")]
+    role = {each.name: each.database_role for each in (*SERVICES, *JOBS)}[name]
+    wanted = "database_url" if role == OWNER else f"database_url_{str(role).removeprefix('mizan_')}"
+    assert logins == ([wanted] if role else [])
+    for file in secrets:
         secret = "5Zq8wPv3rT7xKc2n" if file in kafka else Fernet.generate_key().decode()
+        if file in logins:
+            secret = f"postgresql://{role}:dbQk3r7pXw91sZt@postgres:5432/mizan"
         (tmp_path / file).write_text(secret + "\n")
     given = environment(name, ADDRESSES, DEVELOPMENT, PRODUCTION)
     for key, value in given.items():
@@ -57,7 +64,7 @@ def test_settings_of_every_service_pass_the_production_checks(
 
 @pytest.mark.parametrize("path", [DEVELOPMENT, PRODUCTION], ids=["development", "production"])
 def test_each_service_gets_the_keys_of_its_own_purposes_and_no_other(path: Path) -> None:
-    """As variables, and as mounted files: secrets in production, volumes with one purpose each otherwise."""
+    """As variables. That each is also given the files that these name, and no other, is in test_hardening.py."""
     for name, service in services(path).items():
         process = name.removesuffix("-2")
         if "MIZAN_ENV" not in service.get("environment", {}) or process in {"secrets", "sandbox"}:
@@ -69,13 +76,10 @@ def test_each_service_gets_the_keys_of_its_own_purposes_and_no_other(path: Path)
         }
         wanted = {f"{KEY_VARIABLES[purpose]}_FILE" for purpose in PROCESS_PURPOSES[process]}
         assert files.keys() == wanted, name
-        mounted = (
-            {f"/run/secrets/{secret}" for secret in service["secrets"] if "keys" in secret}
-            if path is PRODUCTION
-            else {f"{mount.split(':')[1]}/keys" for mount in service["volumes"] if "keys" in mount}
-        )
-        assert set(files.values()) == mounted, name
-        assert all(f"{process}_session_keys" in file for file in mounted if "session" in file), name
+        directory = "/run/secrets/" if path is PRODUCTION else "/var/lib/mizan/secrets/"
+        assert all(file.startswith(directory) for file in files.values()), name
+        session_keys = files.get("MIZAN_SESSION_KEYS_FILE", f"{process}_session_keys")
+        assert session_keys.endswith(f"{process}_session_keys"), name
 
 
 def test_only_the_included_engines_are_reached_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:

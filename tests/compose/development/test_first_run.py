@@ -13,7 +13,7 @@ from tests.compose.project import Project
 from tests.page_client import PageClient
 from tests.waiting import eventually
 
-ONE_SHOTS = {"secrets", "migrate", "topics", "demo"}
+ONE_SHOTS = {"secrets", "roles", "migrate", "topics", "demo"}
 ENGINES = {"postgres", "kafka"}
 OPERATIONS = ("/metrics", "/readyz", "/healthz", "//metrics", "/metrics/", "/%6detrics", "/x/../metrics")
 MONITORS = "mizan operator create"
