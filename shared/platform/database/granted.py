@@ -106,7 +106,7 @@ _GRANTS: Mapping[str, Mapping[str, str]] = {
     },
     "intent_events": {
         "mizan_api": "select, insert (id, intent_uuid, seq, type, at)",
-        "mizan_checkout": f"select, {_ADD_EVENT}",
+        "mizan_checkout": _ADD_EVENT,
         "mizan_webhooks": "select, update (taken_in_at)",
         "mizan_scheduler": f"select, {_ADD_EVENT}, update (republished_at)",
         "mizan_dashboard": "select",
@@ -220,7 +220,7 @@ _GRANTS: Mapping[str, Mapping[str, str]] = {
     },
     "webhook_tries": {
         "mizan_webhooks": "select, insert",
-        "mizan_scheduler": "select",
+        "mizan_scheduler": "select (delivery_id, number, resend_id, at)",
         "mizan_dashboard": "select",
         "mizan_monitor": "select",
         "mizan_cli": "select",

@@ -75,7 +75,7 @@ grant select, insert, update (failures, expires_at) on failed_sign_ins to mizan_
 grant select, insert, update (failures, expires_at) on failed_sign_ins to mizan_monitor;
 
 grant select, insert (id, intent_uuid, seq, type, at) on intent_events to mizan_api;
-grant select, insert (id, intent_uuid, seq, type, at, wrong_code) on intent_events to mizan_checkout;
+grant insert (id, intent_uuid, seq, type, at, wrong_code) on intent_events to mizan_checkout;
 grant select, update (taken_in_at) on intent_events to mizan_webhooks;
 grant select, insert (id, intent_uuid, seq, type, at, wrong_code), update (republished_at) on intent_events to
     mizan_scheduler;
@@ -180,7 +180,7 @@ grant select, insert (application_id, version, encrypted_secret), update (encryp
     to mizan_cli;
 
 grant select, insert on webhook_tries to mizan_webhooks;
-grant select on webhook_tries to mizan_scheduler;
+grant select (delivery_id, number, resend_id, at) on webhook_tries to mizan_scheduler;
 grant select on webhook_tries to mizan_dashboard;
 grant select on webhook_tries to mizan_monitor;
 grant select on webhook_tries to mizan_cli;
