@@ -8,6 +8,7 @@ import pytest
 from shared.platform.settings import WebhookSettings
 from tests.checkout.conftest import bank, world
 from tests.checkout.world import CheckoutWorld
+from tests.database_roles import open_as
 from tests.tracing.recorded_spans import RecordedSpans, recording
 from tests.tracing.traced_services import TracedServices
 from tests.webhooks.conftest import DELAYS, receiver
@@ -24,8 +25,9 @@ def spans() -> Iterator[RecordedSpans]:
 
 
 @pytest.fixture
-def shop(world: CheckoutWorld, receiver: Receiver) -> TracedServices:
+def shop(world: CheckoutWorld, receiver: Receiver) -> Iterator[TracedServices]:
     world.settings = replace(
         world.settings, webhooks=WebhookSettings(retry_delays=DELAYS, allow_private=True)
     )
-    return TracedServices(world, receiver)
+    with open_as("mizan_api", world.settings.database, "api") as api_database:
+        yield TracedServices(world, api_database, receiver)

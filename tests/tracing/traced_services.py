@@ -20,14 +20,13 @@ from shared.platform.uuids import parse_uuid
 from tests.api.conftest import PATH, credentials_of
 from tests.checkout.customer import Customer
 from tests.checkout.world import CheckoutWorld
-from tests.database_roles import as_role
 from tests.webhooks.conftest import ONE_RETRY, Webhooks
 from tests.webhooks.merchants import webhook_events
 from tests.webhooks.receivers import Receiver
 
 
 class TracedServices:
-    def __init__(self, checkout: CheckoutWorld, receiver: Receiver) -> None:
+    def __init__(self, checkout: CheckoutWorld, api_database: Database, receiver: Receiver) -> None:
         self.checkout = checkout
         self.receiver = receiver
         self.database = checkout.database
@@ -35,8 +34,7 @@ class TracedServices:
         checkout.application = checkout.make_application(
             NewApplication("shop", "Tripoli Coffee", webhook_url=url)
         )
-        api = as_role("mizan_api", checkout.settings.database)
-        self.client = make_app(checkout.settings, Database(api, "api")).test_client()
+        self.client = make_app(checkout.settings, api_database).test_client()
 
     def call(self, headers: Mapping[str, str] | None = None, **fields: Any) -> TestResponse:
         """Call the API to create an intent."""
