@@ -175,13 +175,13 @@ def test_new_partitions_have_the_index_of_deliveries(cursor: Cursor[Any]) -> Non
     cursor.execute("select make_month_partitions(date '2031-05-01')")
     cursor.execute(
         """select count(*) from pg_inherits join pg_index on indexrelid = inhrelid
-           where inhparent = 'webhook_deliveries_by_facet'::regclass
+           where inhparent = 'webhook_deliveries_facets'::regclass
              and indrelid = 'webhook_deliveries_2031_05'::regclass and indisvalid"""
     )
     assert cursor.fetchall() == [(1,)]
     parts = "(select count(*) from pg_inherits where inhparent = '{}'::regclass)"
     cursor.execute(
-        f"select {parts.format('webhook_deliveries')} = {parts.format('webhook_deliveries_by_facet')}".encode()
+        f"select {parts.format('webhook_deliveries')} = {parts.format('webhook_deliveries_facets')}".encode()
     )
     assert cursor.fetchall() == [(True,)]
 

@@ -34,7 +34,7 @@ from shared.platform.database.stable_plans import in_index_order
 # `offset 0` makes the planner look up the payment of each delivery.
 SCAN_SQL = f"""
 with looked_at as materialized (
-    select id, intent_uuid, status, event, last_status_code, last_failure
+    select id, intent_uuid, delivery_facet
     from webhook_deliveries where {IN_RANGE} order by id desc limit {BATCH}
 )
 select array(select d.id from looked_at as d cross join lateral (
