@@ -14,6 +14,7 @@ from flask import Flask, abort, g, request
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
+from services.dashboard.row_security import RowScope, limit_request
 from shared.console import guard
 from shared.console.cookies import session_token
 from shared.console.guard import SignedInAccount
@@ -75,17 +76,17 @@ def record_action(
         details=details,
     )
     if action in SECURITY_ACTIONS:
-        note_security_change(entry_id)
+        note_security_change(session.member.merchant_id, entry_id)
 
 
-def note_security_change(entry_id: UUID) -> None:
+def note_security_change(merchant_id: UUID, entry_id: UUID) -> None:
     """Remember that this request wrote a security change to the audit log. Owners are told if it is committed."""
-    g.setdefault(_NOTED, []).append(entry_id)
+    g.setdefault(_NOTED, {}).setdefault(merchant_id, []).append(entry_id)
 
 
-def take_noted_changes() -> list[UUID]:
-    """Return the security changes of this request, committed or not, and forget them."""
-    noted: list[UUID] = g.pop(_NOTED, [])
+def take_noted_changes() -> dict[UUID, list[UUID]]:
+    """Return the security changes of this request by merchant, committed or not, and forget them."""
+    noted: dict[UUID, list[UUID]] = g.pop(_NOTED, {})
     return noted
 
 
@@ -100,6 +101,7 @@ def install_guard(
             found = find_session(cursor, session_token(), is_use=not is_background_poll())
         if found is None:
             return None
+        limit_request(RowScope(found.member.merchant_id, found.member.email))
         return MemberSession(found.member, found.hash, client_address(), found.has_recent_password)
 
     def authorize(session: MemberSession, requirement: Enum) -> None:

@@ -16,6 +16,7 @@ from services.dashboard.payments.views import payments_blueprint
 from services.dashboard.people.change_mail import register_change_mails
 from services.dashboard.people.password_prompt import PasswordPrompt
 from services.dashboard.people.views import people_blueprint
+from services.dashboard.row_security import ScopedDatabase
 from shared.console import ui
 from shared.console.error_pages import make_error_page
 from shared.platform.database.pool import Database
@@ -55,7 +56,8 @@ def make_app(settings: Settings, database: Database) -> Flask:
     checks = database_checks(settings, database)
     app = create_app(SERVICE, checks, settings.metrics_dir, package=__package__)
     app.config["MAX_FORM_PARTS"] = 100
-    dependencies = build_dependencies(settings, database)
+    scoped = ScopedDatabase(database)
+    dependencies = build_dependencies(settings, scoped)
     protect_pages(app, settings.public_urls.dashboard, open_keys(settings).cookie_keys())
     ui.register(
         app,
@@ -64,8 +66,8 @@ def make_app(settings: Settings, database: Database) -> Flask:
         tagline=(_("Every payment weighed."), _("Every message accounted for.")),
         error_page=error_page,
     )
-    install_guard(app, database, PasswordPrompt(dependencies).confirm)
-    register_layout(app, database)
+    install_guard(app, scoped, PasswordPrompt(dependencies).confirm)
+    register_layout(app, scoped)
     register_change_mails(app, dependencies)
     for blueprint in (
         people_blueprint(dependencies),

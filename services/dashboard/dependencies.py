@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from services.dashboard.row_security import ScopedDatabase
 from shared.domain.accounts.throttles import SignInThrottle
-from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.keys import open_keys
 from shared.platform.settings import KeyPurpose, Settings
@@ -14,7 +14,7 @@ SERVICE = "dashboard"
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     settings: Settings
-    database: Database
+    database: ScopedDatabase
     webhook_box: SecretBox
     provider_box: SecretBox
     form_box: SecretBox
@@ -22,7 +22,7 @@ class Dependencies:
     throttles: SignInThrottle
 
 
-def build_dependencies(settings: Settings, database: Database) -> Dependencies:
+def build_dependencies(settings: Settings, database: ScopedDatabase) -> Dependencies:
     """Raises NoSecretKeysError without a key for webhook secrets, provider credentials or sessions."""
     keys = open_keys(settings)
     return Dependencies(

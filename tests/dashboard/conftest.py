@@ -9,14 +9,15 @@ from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
 from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.mailbox import Mailbox, open_mailbox
-from tests.dashboard.world import DashboardWorld
+from tests.dashboard.merchant_rows import Merchants
+from tests.dashboard.world import ROLE, DashboardWorld
 from tests.database_roles import open_as
 from tests.page_client import PageClient
 
 
 @pytest.fixture
 def world(settings: Settings, database: Database) -> Iterator[DashboardWorld]:
-    with open_as("mizan_dashboard", settings.database, "dashboard") as service_database:
+    with open_as(ROLE, settings.database, "dashboard") as service_database:
         yield DashboardWorld(settings, database, service_database)
 
 
@@ -50,3 +51,9 @@ def developer(pages: DashboardWorld) -> Iterator[PageClient]:
     person = pages.person(Role.DEVELOPER)
     yield person
     person.close()
+
+
+@pytest.fixture
+def merchants(world: DashboardWorld) -> Merchants:
+    """Two merchants with rows in each table, and a pool of connections with the role of the dashboard."""
+    return Merchants(world)

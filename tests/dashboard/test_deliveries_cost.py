@@ -48,6 +48,12 @@ insert into webhook_deliveries (id, intent_uuid, application_id, event, url, sec
 select uuidv7(make_interval(days => -5 * n - 3)), uuidv7(), %s, 'payment_intent.succeeded', 'https://shop.example/', 1,
        'succeeded', 2, 503
 from generate_series(1, 7) as n"""
+# With another application, and another merchant.
+_MERCHANT = """
+with made as (insert into merchants (name) values ('mine'), ('other') returning id, name)
+insert into applications (id, merchant_id, name)
+select case n when 1 then %s else uuidv7() end, id, name from made, generate_series(1, 2) as n
+where name = 'mine' or n = 2"""
 _PAST_MONTHS = """
 select make_month_partitions((date_trunc('month', now() at time zone 'UTC') - make_interval(months => n))::date)
 from generate_series(1, 3) as n"""
@@ -78,6 +84,7 @@ def cursor(database_settings: DatabaseSettings) -> Iterator[Cursor[Any]]:
     database = Database(replace(database_settings, statement_timeout_s=250), "dashboard", **INDEX_ORDER)
     with database.cursor() as cursor:
         cursor.execute(_PAST_MONTHS)
+        cursor.execute(_MERCHANT, (APPLICATION,))
         for (statement,) in cursor.execute(_UNATTENDED).fetchall():
             cursor.execute(statement)
         yield cursor

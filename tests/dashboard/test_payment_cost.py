@@ -132,7 +132,8 @@ def test_search_reads_a_bounded_number_of_payments(
             }
             for statement in (EXACT_SQL, REFERENCE_PREFIX_SQL, MERCHANT_REFERENCE_PREFIX_SQL):
                 plan = explain(cursor, statement.encode(), values)
-                check_nodes(plan, MAX_BY_PREFIX + 1)
+                # Our references are of all merchants: row-level security hides those of others.
+                check_nodes(plan, MAX_BY_PREFIX + 1, most_hidden=MAX_BY_PREFIX)
                 # At most one page for each row, and some to find the first ones.
                 assert plan_buffers(plan) < 2 * MAX_BY_PREFIX + 50, (search, statement)
         for filters in (
@@ -148,7 +149,7 @@ def test_search_reads_a_bounded_number_of_payments(
                 assert plan_buffers(plan) < 12 * BATCH, filters
 
 
-def check_nodes(plan: dict[str, Any], most_rows: int) -> None:
+def check_nodes(plan: dict[str, Any], most_rows: int, most_hidden: int = 0) -> None:
     """Check that rows are found by indexes, none is passed over by a scan, and no scan returns too many."""
     for node in plan_nodes(plan):
         assert node["Node Type"] not in ("Seq Scan", "Bitmap Heap Scan"), plan
@@ -156,7 +157,7 @@ def check_nodes(plan: dict[str, Any], most_rows: int) -> None:
             assert all(child["Actual Rows"] <= len(IntentStatus) * BATCH for child in node["Plans"]), plan
         if node["Node Type"] in ("Index Scan", "Index Only Scan"):
             assert node["Actual Rows"] <= most_rows, node
-            assert node.get("Rows Removed by Filter", 0) == 0, node
+            assert node.get("Rows Removed by Filter", 0) <= most_hidden, node
 
 
 def analyze(world: DashboardWorld) -> None:

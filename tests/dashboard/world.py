@@ -20,6 +20,7 @@ from tests.page_client import PageClient
 from tests.servers import serve
 
 PASSWORD = "correct horse battery staple"
+ROLE = "mizan_dashboard"
 WEBHOOK_URL = WebhookUrl("https://shop.example.ly/hooks")
 
 
@@ -83,5 +84,6 @@ class DashboardWorld:
 
     @contextmanager
     def serve(self) -> Iterator[None]:
+        """Serve the pages with the role of the dashboard: row-level security holds, unlike for the test itself."""
         with serve(make_app(self.settings, self.service_database), self.port):
             yield

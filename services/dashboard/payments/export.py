@@ -153,7 +153,7 @@ class PaymentExport:
         return response
 
     def _lines(self, application: Application, filters: PaymentFilters) -> Iterator[bytes]:
-        database = self.dependencies.database
+        database = self.dependencies.database.kept()  # most of it is read after the request
         since = first_day(database, filters.since, filters.until) if filters.is_scanned else None
 
         def page_before(before: UUID | None) -> PaymentPage:

@@ -1,6 +1,6 @@
 """Mails every owner what was changed, by whom, when and from where, in Arabic and English, after it was committed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -12,11 +12,12 @@ from flask_babel import gettext as _
 from services.dashboard.access import take_noted_changes
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.people.mail import Mail, MailQueue
+from services.dashboard.row_security import ScopedDatabase
 from shared.console.audit_log import ACTIONS, DETAILS, label_value
 from shared.console.language import list_separator
 from shared.domain.audit_log import Action, AuditEntry
 from shared.domain.security_changes import ChangesToMail, read_changes_to_mail
-from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.web.languages import LANGUAGES, format_time
 
 _SHOWN_DETAILS = (
@@ -50,20 +51,22 @@ def register_change_mails(app: Flask, dependencies: Dependencies) -> None:
     @app.after_request
     def mail_changes(response: Response) -> Response:
         noted = take_noted_changes()
-        for to_mail in _read(dependencies.database, noted) if noted else ():
+        for to_mail in _read(dependencies.database, noted):
             text = "\n\n".join(_in_language(lang, to_mail, dashboard) for lang in LANGUAGES)
             for owner in to_mail.owners:
                 queue.add(Mail("security change", owner, _subject(), text))
         return response
 
 
-def _read(database: Database, entries: Sequence[UUID]) -> Sequence[ChangesToMail]:
-    try:
-        with database.cursor() as cursor:
-            return read_changes_to_mail(cursor, entries)
-    except DatabaseUnavailableError:
-        log.warning("security changes were not mailed", entries=[str(entry) for entry in entries])
-        return ()
+def _read(database: ScopedDatabase, noted: Mapping[UUID, Sequence[UUID]]) -> Iterator[ChangesToMail]:
+    for merchant_id, entries in noted.items():
+        try:
+            with database.of_merchant(merchant_id).cursor() as cursor:
+                found = read_changes_to_mail(cursor, entries)
+        except DatabaseUnavailableError:
+            log.warning("security changes were not mailed", entries=[str(entry) for entry in entries])
+        else:
+            yield from found
 
 
 def _subject() -> str:

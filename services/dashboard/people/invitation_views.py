@@ -22,6 +22,7 @@ from services.dashboard.people.invitations import (
     find_invitation,
 )
 from services.dashboard.people.sign_in_views import start_member_session, verify_password
+from services.dashboard.row_security import as_merchant, limit_to_invitation
 from shared.console.account import password_error
 from shared.console.requests import client_address
 from shared.domain.accounts.joining import JoinStep, JoinStepChangedError
@@ -110,6 +111,7 @@ class InvitationPages:
 
     def _find(self, token: str) -> Invitation:
         with self.dependencies.database.transaction() as connection:
+            limit_to_invitation(connection, token)
             return find_invitation(connection, token)
 
 
@@ -120,4 +122,6 @@ def _enter(connection: Connection[Any], member: Member) -> None:
 
 def _record(connection: Connection[Any], action: Action, member: Member) -> None:
     actor = Actor(member.email, member.id, client_address())
-    note_security_change(add_audit_entry(connection, actor, action, merchant_id=member.merchant_id))
+    with as_merchant(connection, member.merchant_id):
+        entry_id = add_audit_entry(connection, actor, action, merchant_id=member.merchant_id)
+    note_security_change(member.merchant_id, entry_id)

@@ -15,6 +15,7 @@ from psycopg import Connection
 
 from services.dashboard.access import current_session, record_action
 from services.dashboard.dependencies import SERVICE, Dependencies
+from services.dashboard.row_security import RowScope, limit_request
 from shared.console.cookies import (
     clear_session_token,
     known_browser,
@@ -57,6 +58,7 @@ class SignInPages:
 
     def check(self) -> ResponseReturnValue:
         submitted = read_sign_in_form()
+        limit_request(RowScope(email=submitted.email))
         with self.dependencies.database.cursor() as cursor:
             members = find_members_by_email(cursor, submitted.email)
         user = members[0].user if members else None
@@ -99,6 +101,7 @@ class SignInPages:
         remember_known_account(_user(members[0]))
         session[_CHOICE] = {
             "members": {str(member.id): fingerprint for member in members},
+            "email": user.email,
             "at": int(time()),
         }
         return render_template("people/choose_merchant.html", members=members, next=next_path())
@@ -107,6 +110,7 @@ class SignInPages:
         """Sign in as one of several members: the same person can work for several merchants."""
         choice = session.pop(_CHOICE, {"members": {}, "at": 0})
         chosen = request.form.get("member", "")
+        limit_request(RowScope(email=choice.get("email")))
         if chosen in choice["members"] and time() - choice["at"] <= _CHOICE_VALID_FOR_S:
             with self.dependencies.database.transaction() as connection:
                 member = find_member(connection, UUID(chosen))
@@ -160,6 +164,7 @@ def record_failures(dependencies: Dependencies, failures: Sequence[SignInFailure
 
 def start_member_session(connection: Connection[Any], member: Member) -> None:
     """Sign this browser in as this member, and record it in the audit log."""
+    limit_request(RowScope(member.merchant_id, member.email), connection)
     token = start_session(connection, member.id, client_address(), request.headers.get("User-Agent", ""))
     actor = Actor(member.email, member.id, client_address())
     add_audit_entry(connection, actor, Action.SIGNED_IN, merchant_id=member.merchant_id)

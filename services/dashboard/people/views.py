@@ -11,6 +11,7 @@ from services.dashboard.people.audit_views import AuditPages
 from services.dashboard.people.invitation_views import InvitationPages
 from services.dashboard.people.sign_in_views import SignInPages
 from services.dashboard.people.team_views import TeamPages
+from services.dashboard.row_security import as_merchant
 from shared.console.account import AccountPages
 from shared.console.guard import Access, SignedInAccount, add_route, add_sensitive_route
 from shared.domain.accounts.members import find_members_by_email
@@ -31,10 +32,11 @@ def _change_password(connection: Connection[Any], account: SignedInAccount, pass
             if other.id != member.id:
                 actor = Actor(other.email, other.id, account.address)
                 merchant_id = other.merchant_id
-                entry_id = add_audit_entry(
-                    connection, actor, Action.PASSWORD_CHANGED, merchant_id=merchant_id
-                )
-                note_security_change(entry_id)
+                with as_merchant(connection, merchant_id):
+                    entry_id = add_audit_entry(
+                        connection, actor, Action.PASSWORD_CHANGED, merchant_id=merchant_id
+                    )
+                note_security_change(merchant_id, entry_id)
     return changed
 
 

@@ -252,6 +252,8 @@ EXECUTABLE: Mapping[str, tuple[str, ...]] = {
     "detach_old_month": ("mizan_scheduler",),
     "drop_old_month": ("mizan_scheduler",),
     "count_rows_without_month": ("mizan_scheduler",),
+    "dashboard_session": ("mizan_dashboard",),
+    "invitation_scope": ("mizan_dashboard",),
 }
 """Function → the roles that may call it. The others are triggers, or for the owner."""
 

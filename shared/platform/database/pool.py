@@ -6,7 +6,7 @@ docs/decisions/0007-connections.md.
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import BoundedSemaphore, Lock
 from time import monotonic
 from types import TracebackType
@@ -51,13 +51,16 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
         """Open a transaction that commits at the end of the block, or rolls back if the block raises."""
+        with self.connection() as connection, connection.transaction():
+            yield connection
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection[Any]]:
+        """Use a connection for a transaction that the caller begins and ends. One that is left open is closed."""
         with translate_outage():
             pooled = self._pool.acquire()
             try:
-                with (
-                    self._watchdog.watching(pooled, self._transaction_limit_s),
-                    pooled.connection.transaction(),
-                ):
+                with self._watchdog.watching(pooled, self._transaction_limit_s):
                     yield pooled.connection
             except ReadOnlySqlTransaction:
                 pooled.close()  # the server has become a standby; a new connection finds the new primary
@@ -65,7 +68,7 @@ class Database:
             finally:
                 self._pool.release(pooled)
 
-    def cursor(self) -> "_AutocommitCursor":
+    def cursor(self) -> AbstractContextManager[Cursor[Any]]:
         """Open a cursor on which each statement is a transaction of its own: one round trip instead of three."""
         return _AutocommitCursor(self._pool, self._watchdog, self._statement_limit_s)
 

@@ -5,8 +5,10 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.settings import DatabaseSettings
+from tests.databases import Databases
 from tests.shared.platform.database.migrating import migrate_to, revision_before
 
 _REVISION = "0024"
@@ -75,13 +77,16 @@ def test_new_database_has_one_index_on_facets(new_database: DatabaseSettings) ->
         assert connection.execute(_INDEXES).fetchall() == [("webhook_deliveries_facets",)]
 
 
-def test_migration_can_be_repeated_after_an_interruption(database_before: DatabaseSettings) -> None:
+def test_migration_can_be_repeated_after_an_interruption(
+    database_before: DatabaseSettings, databases: Databases
+) -> None:
     """An index that was not finished is built again; a month that was detached meanwhile is not forgotten."""
     month = f"webhook_deliveries_{datetime.now(UTC):%Y_%m}"
     with psycopg.connect(database_before.url, autocommit=True) as connection:
         connection.execute(f"alter table webhook_deliveries detach partition {month}".encode())
     migrate_to(database_before, _REVISION)
-    with psycopg.connect(database_before.url, autocommit=True) as connection:
+    name = str(conninfo_to_dict(database_before.url)["dbname"])
+    with psycopg.connect(databases.admin_url(name), autocommit=True) as connection:
         connection.execute(
             f"update pg_index set indisvalid = false where indexrelid = '{month}_facets'::regclass"
         )
