@@ -53,6 +53,11 @@ class MonitorWorld:
         """Not started: the test polls explicitly."""
         self.merchant_id, self.application = self.make_application("Tripoli Coffee")
 
+    @property
+    def _own(self) -> Settings:
+        """The settings of the monitor. The test itself uses `settings`, which are those of Kafka's admin."""
+        return replace(self.settings, kafka=as_principal(self.settings.kafka, MONITOR))
+
     def make_application(self, name: str) -> tuple[UUID, CreatedApplication]:
         """Create an application with a webhook URL, and a merchant for it."""
         with self.database.transaction() as connection:

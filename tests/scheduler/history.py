@@ -99,7 +99,10 @@ class History:
         return self.run("select to_regclass(%s) is not null", self.name(parent, months_ago)) == [(True,)]
 
     def shape(self, parent: str, months_ago: int) -> list[Any]:
-        """Return columns, constraints and indexes of a month, without the month in their names."""
+        """Return columns, constraints and indexes of a month, without the month in their names.
+
+        Indexes have no names here: a revision may have named those of the months that there were.
+        """
         name = self.name(parent, months_ago)
         rows = self.run(
             """select attname, format_type(atttypid, atttypmod), attnotnull::text, pg_get_expr(adbin, adrelid)
@@ -109,8 +112,8 @@ class History:
                select conname, contype::text, conislocal::text || coninhcount, pg_get_constraintdef(oid)
                from pg_constraint where conrelid = %s::regclass
                union all
-               select indexrelid::regclass::text, indisunique::text, indisprimary::text || indisvalid,
-                      pg_get_indexdef(indexrelid)
+               select replace(pg_get_indexdef(indexrelid), indexrelid::regclass::text, '(name)'), indisunique::text,
+                      indisprimary::text || indisvalid, ''
                from pg_index where indrelid = %s::regclass order by 1, 2""",
             *[name] * 3,
         )
