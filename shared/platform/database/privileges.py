@@ -74,6 +74,15 @@ where pronamespace = 'public'::regnamespace and pg_get_userbyid(proowner) <> %(o
 union all
 select 'the database', pg_get_userbyid(datdba) from pg_database
 where datname = current_database() and pg_get_userbyid(datdba) <> %(owner)s"""
+# docs/security.md has what the dashboard sees of each table, and why these two are seen by all.
+_OPEN_ROWS = """
+select 'row-level security of ' || relname || ' is off' from pg_class
+where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+  and not relrowsecurity and relname not in ('alembic_version', 'login_throttles')
+union all
+select 'the policy ' || policyname || ' of ' || tablename || ' is not ours' from pg_policies
+where schemaname = 'public' and policyname not in ('services', 'dashboard_1', 'dashboard_2')
+  and roles && %(seen)s::name[]"""
 _LOG_IS_PROTECTED = """
 select from pg_trigger where tgrelid = 'audit_log'::regclass and tgname = 'audit_log_append_only' and tgenabled = 'O'"""
 
@@ -100,6 +109,7 @@ def find_privilege_faults(connection: Connection[Any]) -> PrivilegeFaults:
         *(f"{role} has the attribute {flag}" for role, flag in connection.execute(_ATTRIBUTES, names)),
         *(f"{member} is a member of {role}" for member, role in connection.execute(_MEMBERSHIPS, names)),
         *(f"{what} belongs to {owner}" for what, owner in connection.execute(_FOREIGN_OWNERS, names)),
+        *(fault for (fault,) in connection.execute(_OPEN_ROWS, {"seen": [*_SERVICES, "public"]})),
     ]
     missing = [
         *_sentences(expected - found, "may not"),
