@@ -9,6 +9,7 @@ from mizan.command_context import startup_settings
 from mizan.dead import dead_group
 from mizan.delivery import delivery_group
 from mizan.demo import demo_command, remove_demo_command
+from mizan.doctor import doctor_command
 from mizan.intent import intent_group
 from mizan.keys import keys_group
 from mizan.lag import lag_command
@@ -42,6 +43,7 @@ main.add_command(audit_command)
 main.add_command(dead_group)
 main.add_command(delivery_group)
 main.add_command(demo_command)
+main.add_command(doctor_command)
 main.add_command(intent_group)
 main.add_command(keys_group)
 main.add_command(lag_command)

@@ -89,7 +89,10 @@ class StartRefused(click.ClickException):
 
 @contextmanager
 def command_settings(
-    purposes: Collection[KeyPurpose] = PROCESS_PURPOSES[COMMAND_LINE], *, uses_kafka: bool = False
+    purposes: Collection[KeyPurpose] = PROCESS_PURPOSES[COMMAND_LINE],
+    *,
+    uses_kafka: bool = False,
+    as_kafka_admin: bool = False,
 ) -> Iterator[Settings]:
     """Yield the settings. Errors of the settings, the database and Kafka end the command with one line and exit code 1.
 
@@ -97,7 +100,7 @@ def command_settings(
     command line to repair everything else.
     """
     with report_errors():
-        reading = read_operator_environment(uses_kafka=uses_kafka)
+        reading = read_operator_environment(uses_kafka=uses_kafka, as_kafka_admin=as_kafka_admin)
         problems = {**find_command_problems(reading.settings, purposes), **reading.problems}
         if problems:
             raise SettingsError(problems)

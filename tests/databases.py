@@ -31,6 +31,7 @@ _CATALOGS = (
 _SCHEMA = sql.SQL(
     """select array[{catalogs}] || array[
          (select count(*) from pg_class where relkind <> 't'),
+         (select sum(hashtextextended(relname || relacl::text, 0)) from pg_class where oid >= 16384),
          (select count(*) from pg_statistic where starelid >= 16384),
          (select count(*) from pg_db_role_setting where setdatabase =
             (select oid from pg_database where datname = current_database())),

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import Connection
 
 from shared.platform.database.granted import EXECUTABLE, GRANTS, Right
-from shared.platform.database.roles import OWNER, ROLE_NAMES, SERVICE_ROLES
+from shared.platform.database.roles import CLI, OWNER, ROLE_NAMES, SERVICE_ROLES
 
 _SERVICES = [role.name for role in SERVICE_ROLES]
 _COLUMN_VERBS = ["select", "insert", "update", "references"]
@@ -86,6 +86,23 @@ where schemaname = 'public' and policyname not in ('services', 'dashboard_1', 'd
 _LOG_IS_PROTECTED = """
 select from pg_trigger where tgrelid = 'audit_log'::regclass and tgname = 'audit_log_append_only' and tgenabled = 'O'"""
 
+# The name of a session is visible to every role, what it does is not.
+_SESSIONS = """
+select distinct application_name, usename from pg_stat_activity
+where datname = current_database() and application_name like 'mizan-%' order by 1, 2"""
+_SESSION_ROLES = {
+    "mizan-api": "mizan_api",
+    "mizan-checkout": "mizan_checkout",
+    "mizan-checkout-verifier": "mizan_checkout",
+    "mizan-webhooks": "mizan_webhooks",
+    "mizan-scheduler": "mizan_scheduler",
+    "mizan-relay": "mizan_scheduler",
+    "mizan-dashboard": "mizan_dashboard",
+    "mizan-monitor": "mizan_monitor",
+    "mizan-operator": CLI,
+    "mizan-audit": CLI,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class PrivilegeFaults:
@@ -119,6 +136,15 @@ def find_privilege_faults(connection: Connection[Any]) -> PrivilegeFaults:
     if not connection.execute(_LOG_IS_PROTECTED).rowcount:
         missing.append("the trigger that protects audit_log is disabled or missing")
     return PrivilegeFaults(tuple(too_wide), tuple(missing))
+
+
+def find_session_faults(connection: Connection[Any]) -> list[str]:
+    """Return which of our programs are connected to the current database with another role than their own."""
+    return [
+        f"{program} is connected as {role}"
+        for program, role in connection.execute(_SESSIONS)
+        if role != _SESSION_ROLES.get(program, role)
+    ]
 
 
 def read_rights(connection: Connection[Any]) -> set[Right]:

@@ -28,6 +28,8 @@ from shared.platform.settings import KafkaSettings
 
 _T = TypeVar("_T")
 _TIMEOUT_S = 10.0
+_ANONYMOUS_TIMEOUT_S = 3.0
+"""A broker closes the connection of a client that does not log in, and the client tries again until then."""
 # Kafka's least. A password of ours is random and long, so more rounds would only make logging in slower.
 _ITERATIONS = 4096
 _USER = "User:"
@@ -116,6 +118,21 @@ class AccessAdmin:
         answers = self._client.delete_acls(filters) if filters else {}
         for answer in answers.values():
             _result(answer, "ACLs cannot be removed")
+
+
+def answers_without_login(settings: KafkaSettings) -> bool:
+    """Tell whether the brokers answer a client that does not authenticate."""
+    protocol = settings.client.get("security.protocol", "plaintext").lower().removeprefix("sasl_")
+    login = {name for name in settings.client if name.startswith("sasl.")}
+    anonymous = {name: value for name, value in settings.client.items() if name not in login}
+    client = clients.admin(
+        replace(settings, client={**anonymous, "security.protocol": protocol}), "anonymous"
+    )
+    try:
+        client.list_topics(timeout=_ANONYMOUS_TIMEOUT_S)
+    except KafkaException:
+        return False
+    return True
 
 
 def _to_binding(acl: Acl) -> AclBinding:

@@ -1,0 +1,104 @@
+"""`mizan doctor` names what a service may do and does not need, on a running installation."""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import psycopg
+import pytest
+
+from shared.domain.kafka_principals import ALL_PRINCIPALS, WEBHOOKS
+from shared.domain.topics import WEBHOOKS_DEAD
+from shared.platform.database.pool import Database
+from shared.platform.kafka.access import Acl
+from shared.platform.kafka.access_setup import AccessAdmin
+from shared.platform.settings import DatabaseSettings, KafkaSettings
+from tests.database_roles import as_role
+from tests.engines import TestEngines
+from tests.mizan.conftest import KEY, Mizan
+from tests.topics import kafka_variables
+
+ALL_WELL: dict[str, list[str]] = {"PostgreSQL": [], "Kafka": [], "keys": []}
+
+
+@pytest.fixture
+def environment(
+    environment: dict[str, str], engines: TestEngines, all_topics: KafkaSettings
+) -> Iterator[dict[str, str]]:
+    """Of an installation in which everybody may do what is declared."""
+    if engines.kafka_logins is None:
+        pytest.skip("the Kafka of the environment has no access control")
+    access = AccessAdmin(all_topics)
+    access.apply(ALL_PRINCIPALS)
+    yield {**environment, **kafka_variables(all_topics), "MIZAN_SECRET_KEYS": ""}
+    access.remove_acls(acl for acl in access.fetch_acls() if acl.name.startswith(all_topics.topic_prefix))
+
+
+def _faults(run: Mizan, **more: str) -> Any:
+    result = run("doctor", "--json", **more)
+    faults = json.loads(result.output)["faults"]
+    assert result.exit_code == (1 if any(faults.values()) else 0), result.output
+    return faults
+
+
+def test_installation_as_declared_has_no_faults(run: Mizan) -> None:
+    assert _faults(run) == ALL_WELL
+    assert run("doctor").output == (
+        "PostgreSQL: nothing too wide, nothing missing\n"
+        "Kafka: nothing too wide, nothing missing\n"
+        "keys: nothing too wide, nothing missing\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        (
+            "grant select on webhook_secrets to mizan_checkout",
+            "too wide: mizan_checkout may select webhook_secrets",
+        ),
+        ("grant update on audit_log to mizan_monitor", "too wide: mizan_monitor may update audit_log"),
+        (
+            "alter table audit_log disable trigger audit_log_append_only",
+            "missing: the trigger that protects audit_log",
+        ),
+        ("revoke insert on outbox from mizan_api", "missing: mizan_api may not insert outbox"),
+    ],
+)
+def test_rights_in_postgresql_that_differ_are_named(
+    run: Mizan, database: Database, statement: str, fault: str
+) -> None:
+    with database.transaction() as connection:
+        connection.execute(statement.encode())
+    (line,) = _faults(run)["PostgreSQL"]
+    assert line.startswith(fault)
+
+
+def test_service_that_connects_with_another_role_is_named(
+    run: Mizan, database_settings: DatabaseSettings
+) -> None:
+    """As one does that was not moved over to its own role."""
+    own = as_role("mizan_api", database_settings)
+    with (
+        closing(psycopg.connect(own.url, application_name="mizan-api")),
+        closing(psycopg.connect(database_settings.url, application_name="mizan-webhooks")) as wrong,
+    ):
+        assert _faults(run)["PostgreSQL"] == [f"too wide: mizan-webhooks is connected as {wrong.info.user}"]
+
+
+def test_acl_that_nobody_needs_is_named(run: Mizan, all_topics: KafkaSettings) -> None:
+    topic = f"{all_topics.topic_prefix}{WEBHOOKS_DEAD.name}"
+    AccessAdmin(all_topics).create_acls([Acl(WEBHOOKS.name, "topic", topic, "read")])
+    assert _faults(run)["Kafka"] == [f"too wide: mizan-webhooks may read topic {topic}"]
+
+
+def test_what_cannot_be_checked_is_no_success(run: Mizan) -> None:
+    """For example with a password that Kafka does not accept."""
+    (line,) = _faults(run, KAFKA_CLIENT_SASL_PASSWORD="wrong", KAFKA_CLIENT_SOCKET_TIMEOUT_MS="2000")["Kafka"]
+    assert line.startswith("not checked: ")
+
+
+def test_key_for_all_purposes_is_named(run: Mizan) -> None:
+    (line,) = _faults(run, MIZAN_SECRET_KEYS=KEY)["keys"]
+    assert line.startswith("too wide: MIZAN_SECRET_KEYS")
