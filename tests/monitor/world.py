@@ -98,11 +98,6 @@ class MonitorWorld:
         """Return the actions in the audit log, oldest first."""
         return [row[0] for row in self.rows("select action from audit_log order by id")]
 
-    @property
-    def _own(self) -> Settings:
-        """The settings of the monitor. The test itself uses `settings`, which are those of Kafka's admin."""
-        return replace(self.settings, kafka=as_principal(self.settings.kafka, MONITOR))
-
     @contextmanager
     def serve(self) -> Iterator[None]:
         with serve(make_app(self._own, self.service_database, self.inspector), self.port):
