@@ -1,6 +1,7 @@
 """Starts a process: settings, logging, tracing, the listening socket, and stopping on a signal."""
 
 import atexit
+import faulthandler
 import logging
 import signal
 import socket
@@ -38,6 +39,7 @@ def start_process(
 
     `refused_in_production` is the reason why this service must never run there.
     """
+    faulthandler.enable(file=2)  # a crash in a library shows where it happened; 2 is standard error
     parsed = read_environment(uses_kafka=uses_kafka)
     settings = parsed.settings
     if not parsed.problems:

@@ -43,7 +43,7 @@ def unattended(settings: Settings) -> Iterator[MonitorWorld]:
 
 
 def cost(cursor: Cursor[Any]) -> int:
-    plan = explain(cursor, LIST_SQL.encode(), list_parameters("", None))
+    plan = explain(cursor, LIST_SQL.encode(), list_parameters("", None), "mizan_monitor")
     scanned = {node["Relation Name"] for node in plan_nodes(plan) if node["Node Type"] == "Seq Scan"}
     assert scanned <= {"applications", "merchants"}
     return plan_buffers(plan)

@@ -253,5 +253,5 @@ def _costs(cursor: Cursor[Any]) -> dict[str, int]:
 
 def _explained(cursor: Cursor[Any], statement: str, values: dict[str, Any]) -> dict[str, Any]:
     if "%(" in statement:
-        return explain(cursor, statement.encode(), values)
+        return explain(cursor, statement.encode(), values, "mizan_monitor")
     return read_plan(cursor.execute(f"explain (analyze, buffers, format json) {statement}".encode()))

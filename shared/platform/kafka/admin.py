@@ -47,8 +47,8 @@ class ReconnectingAdmin:
         """Note that the client has just had an answer."""
         self._answered_at = monotonic()
 
-    def reset(self) -> None:
-        """Replace the client at the next call, because what it knows about the cluster is outdated."""
+    def close(self) -> None:
+        """End the client; answers on their way never come. The next call makes a new one."""
         self._client = None
 
 
@@ -87,8 +87,8 @@ class EndOffsets:
         }
         if offsets:
             self._admin.record_answer()
-        if len(offsets) < len(self._firsts):
-            self._admin.reset()
+        if len(offsets) < len(self._firsts):  # what the client knows about the cluster is outdated
+            self._admin.close()
         self._firsts, self._ends = {}, {}
         return offsets
 

@@ -62,9 +62,9 @@ class ConsumerLoop:
         self._assignment = Assignment()
         self._committer = OffsetCommitter(self._assignment)
         self._consumer = self._new_client(on_commit=self._committer.on_commit)
-        admin = ReconnectingAdmin(settings, group)
-        self._recreated_topics = RecreatedTopicDetector(admin, self._topics)
-        self.progress = ConsumerProgress(self._group, admin)
+        self._admin = ReconnectingAdmin(settings, group)
+        self._recreated_topics = RecreatedTopicDetector(self._admin, self._topics)
+        self.progress = ConsumerProgress(self._group, self._admin)
         self._stall_recovery = StallRecovery(self._group)
         self._stop = Event()
         self._refused_until: float | None = None
@@ -83,6 +83,8 @@ class ConsumerLoop:
             self._leave()
         finally:
             self._consumer.close()
+            # An answer that comes while the interpreter ends would crash the process.
+            self._admin.close()
 
     def stop(self) -> None:
         """Finish what is in flight, commit, leave the group. May be called from any thread or signal handler."""

@@ -60,7 +60,7 @@ def unattended(database_settings: DatabaseSettings) -> Iterator[Database]:
 def costs(cursor: Cursor[Any]) -> dict[str, int]:
     found = {}
     for name, statement in LISTS.items():
-        plan = explain(cursor, statement.encode(), {"limit": 201, "attempt": None})
+        plan = explain(cursor, statement.encode(), {"limit": 201, "attempt": None}, "mizan_monitor")
         scanned = [node for node in plan_nodes(plan) if node["Node Type"] == "Seq Scan"]
         assert {node["Relation Name"] for node in scanned} <= {"applications", "merchants"}
         found[name] = plan_buffers(plan)

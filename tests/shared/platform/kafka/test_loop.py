@@ -1,9 +1,12 @@
 """The consumer loop with real Kafka: in order, nothing lost, offsets committed last."""
 
+import gc
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from time import sleep, time
+
+from confluent_kafka.admin import AdminClient
 
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.records import Task
@@ -25,6 +28,16 @@ def test_records_are_handled_once_in_order_and_committed(kafka: Kafka) -> None:
     with running(kafka.loop(BatchHandler(after))):
         eventually(lambda: after.seen)
     assert after.seen == [500]
+
+
+def test_loop_that_has_ended_leaves_no_client_with_requests_on_their_way(kafka: Kafka) -> None:
+    """The client would call into the interpreter while it ends, and crash the process (exit code -11)."""
+    before = _admin_clients()
+    loop = kafka.loop(BatchHandler(Collector()))
+    assert not _admin_clients() <= before
+    with running(loop):
+        pass
+    assert _admin_clients() <= before
 
 
 def test_held_record_is_handled_when_it_is_due_and_not_before(kafka: Kafka) -> None:
@@ -91,3 +104,7 @@ def test_every_record_is_fetched_once(kafka: Kafka) -> None:
         eventually(lambda: kafka.committed() == 20_000)
         eventually(lambda: fetched >= 20_000)
     assert fetched == 20_000
+
+
+def _admin_clients() -> set[int]:
+    return {id(each) for each in gc.get_objects() if isinstance(each, AdminClient)}
