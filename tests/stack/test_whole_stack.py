@@ -120,6 +120,7 @@ def test_stack_starts_restarts_a_killed_service_and_stops(start: Start) -> None:
     }
     without_principal = get(stack.port_base + 1, "/given")
     assert {name for name, value in without_principal.items() if value is None} == {
+        "DATABASE_URL",  # its address, with the password, is in a file
         "KAFKA_BOOTSTRAP_SERVERS",
         "KAFKA_CLIENT_SASL_USERNAME",
         "KAFKA_REPLICATION_FACTOR",
