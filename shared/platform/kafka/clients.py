@@ -1,9 +1,10 @@
 """The configuration of our Kafka clients. Create clients after fork; settings of the environment win over ours."""
 
 import logging
+import re
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
@@ -13,8 +14,22 @@ from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.refusals import RefusedLoginFilter, remember_errors
 from shared.platform.settings import KafkaSettings
 
+
+class IgnoredPropertyFilter(logging.Filter):
+    """Drops librdkafka's warnings about properties of the other kind of client.
+
+    `KAFKA_CLIENT_…` is for all clients of a process. A producer ignores `session.timeout.ms`, as it should.
+    """
+
+    _WARNING: Final = re.compile(r"\bis a (consumer|producer) property and will be ignored by this ")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not self._WARNING.search(record.getMessage())
+
+
 _log = logging.getLogger("mizan.kafka.client")
 _log.addFilter(RefusedLoginFilter())
+_log.addFilter(IgnoredPropertyFilter())
 
 ClientConfig = dict[str, str | int | float | bool]
 OnCommit = Callable[[KafkaError | None, list[TopicPartition]], None]
