@@ -6,7 +6,6 @@ Every answer is checked: it is bounded in time and in size, and what it contains
 import base64
 import binascii
 import hashlib
-import logging
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -14,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import requests
+from prometheus_client import Counter, Gauge
 
 from shared.platform.encryption import DecryptionError, KeysUnavailableError
 from shared.platform.settings import TransitSettings
@@ -30,7 +30,19 @@ _TOKEN: Final = re.compile(r"[!-~]+")
 # After an outage was seen, calls fail at once for this long: a batch of many texts must not wait for each.
 _AWAY_S: Final = 1.0
 
-_log = logging.getLogger(__name__)
+_LOOKUP_PATH: Final = "auth/token/lookup-self"
+_OUTCOMES: Final = ("ok", "unavailable", "refused")
+"""`refused`: the KMS answers, and cannot decrypt this data key."""
+
+REQUESTS = Counter("mizan_kms_requests", "Requests to the KMS, by outcome", ["operation", "key", "outcome"])
+FAILING = Gauge(
+    "mizan_kms_failing",
+    "1 if the last request of this kind got no usable answer from the KMS",
+    ["operation", "key"],
+    multiprocess_mode="livemostrecent",
+)
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +71,58 @@ class TransitClient:
 
     def check(self) -> None:
         """Check that the KMS answers and accepts the token."""
-        self._call("GET", "auth/token/lookup-self")
+        self._call("check", "", _LOOKUP_PATH, dict)
 
     def create_data_key(self, name: str) -> DataKey:
-        data = self._call("POST", self._path("datakey/plaintext", name), {"bits": _KEY_BYTES * 8})
-        return DataKey(_read_key(data), _read_wrapped(data))
+        path = self._path("datakey/plaintext", name)
+        return self._call("datakey", name, path, _read_data_key, {"bits": _KEY_BYTES * 8})
 
     def decrypt(self, name: str, wrapped: str) -> bytes:
         """Return the data key. Raises DecryptionError if the KMS cannot decrypt it."""
         wrapped_version(wrapped)
-        return _read_key(self._call("POST", self._path("decrypt", name), {"ciphertext": wrapped}))
+        return self._call("decrypt", name, self._path("decrypt", name), _read_key, {"ciphertext": wrapped})
 
     def rewrap(self, name: str, wrapped: str) -> str:
         """Return the same data key, wrapped with the newest version of the KMS's key. Raises DecryptionError."""
         wrapped_version(wrapped)
-        return _read_wrapped(self._call("POST", self._path("rewrap", name), {"ciphertext": wrapped}))
+        return self._call("rewrap", name, self._path("rewrap", name), _read_wrapped, {"ciphertext": wrapped})
 
     def derive(self, name: str, label: str) -> bytes:
         """Return a key for hashes, which only the KMS can make: the HMAC of the label."""
         label_b64 = base64.b64encode(label.encode()).decode()
-        data = self._call("POST", self._path("hmac", name), {"input": label_b64})
-        answer = data.get("hmac")
-        if not isinstance(answer, str) or not _WRAPPED.fullmatch(answer):
-            raise KeysUnavailableError("the KMS answered without an HMAC")
-        return hashlib.sha256(answer.partition(":")[2].encode()).digest()
+        return self._call("hmac", name, self._path("hmac", name), _read_hmac, {"input": label_b64})
 
     def _path(self, verb: str, name: str) -> str:
         return f"{self._settings.mount}/{verb}/{name}"
 
-    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    def _call(
+        self,
+        operation: str,
+        key: str,
+        path: str,
+        read: Callable[[Mapping[str, Any]], _T],
+        body: Mapping[str, Any] | None = None,
+    ) -> _T:
         if monotonic() < self._away_until:
             raise KeysUnavailableError(self._away_because)
+        for outcome in _OUTCOMES:  # at 0, because Prometheus misses the first increment of a new series
+            REQUESTS.labels(operation, key, outcome)
+        outcome = "ok"
         try:
-            return _within(self._settings.timeout_s, lambda: self._request(method, path, body))
+            return read(_within(self._settings.timeout_s, lambda: self._request(path, body)))
         except KeysUnavailableError as error:
+            outcome = "unavailable"
             self._away_because = str(error)
             self._away_until = monotonic() + _AWAY_S
             raise
+        except DecryptionError:
+            outcome = "refused"
+            raise
+        finally:
+            REQUESTS.labels(operation, key, outcome).inc()
+            FAILING.labels(operation, key).set(outcome == "unavailable")
 
-    def _request(self, method: str, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    def _request(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         settings = self._settings
         headers = {"X-Vault-Token": _read_token(settings.token_file), "X-Vault-Request": "true"}
         if settings.namespace:
@@ -108,7 +133,7 @@ class TransitClient:
         )
         try:
             with session.request(
-                method,
+                "GET" if body is None else "POST",
                 f"{settings.url}/v1/{path}",
                 json=body,
                 headers=headers,
@@ -195,6 +220,10 @@ def _explain(status: int, path: str) -> str:
     return f"the KMS answered {status}"
 
 
+def _read_data_key(data: Mapping[str, Any]) -> DataKey:
+    return DataKey(_read_key(data), _read_wrapped(data))
+
+
 def _read_key(data: Mapping[str, Any]) -> bytes:
     try:
         key = base64.b64decode(str(data.get("plaintext")), validate=True)
@@ -210,3 +239,10 @@ def _read_wrapped(data: Mapping[str, Any]) -> str:
     if not isinstance(wrapped, str) or not _WRAPPED.fullmatch(wrapped):
         raise KeysUnavailableError("the KMS answered without a wrapped key")
     return wrapped
+
+
+def _read_hmac(data: Mapping[str, Any]) -> bytes:
+    answer = data.get("hmac")
+    if not isinstance(answer, str) or not _WRAPPED.fullmatch(answer):
+        raise KeysUnavailableError("the KMS answered without an HMAC")
+    return hashlib.sha256(answer.partition(":")[2].encode()).digest()

@@ -3,14 +3,14 @@
 import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
-from shared.platform.encryption import (
-    KeysUnavailableError,
-)
+from shared.platform.encryption import DecryptionError, KeysUnavailableError
 from shared.platform.keys import check_keys, open_keys
 from shared.platform.keys.transit_client import TransitClient
 from shared.platform.settings import KeyPurpose, Settings
@@ -85,6 +85,46 @@ def test_outage_is_seen_once_by_a_batch_of_texts(make_box: MakeBox, kms: Transit
             box.decrypt(text, CONTEXT)
     # requests repeats nothing by itself.
     assert len(kms.calls) == 1
+
+
+def _metric(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, {"key": NAME, **labels}) or 0.0
+
+
+@pytest.mark.usefixtures("no_pause")
+def test_outage_is_shown_by_metrics_until_the_kms_answers_again(
+    make_box: MakeBox, kms: TransitServer
+) -> None:
+    """For each operation by itself: a token may have the right to decrypt, and none to make data keys."""
+    text = make_box().encrypt("x", CONTEXT)
+
+    def counts() -> list[float]:
+        outcomes = ("ok", "unavailable", "refused")
+        return [_metric("mizan_kms_requests_total", operation="decrypt", outcome=each) for each in outcomes]
+
+    def decrypt(raised: type[Exception] | None = None) -> None:
+        with pytest.raises(raised) if raised else nullcontext():
+            make_box().decrypt(text, CONTEXT)
+
+    def failing(operation: str) -> float:
+        return _metric("mizan_kms_failing", operation=operation)
+
+    ok, unavailable, refused = counts()
+    kms.is_away = True
+    decrypt(KeysUnavailableError)
+    assert counts() == [ok, unavailable + 1, refused]
+    assert (failing("decrypt"), failing("datakey")) == (1, 0)
+    kms.is_away, kms.answer = False, RawAnswer(200, _data(plaintext="AAAA"))
+    decrypt(KeysUnavailableError)
+    assert counts() == [ok, unavailable + 2, refused]
+    kms.answer = RawAnswer(400, b'{"errors": ["cipher: message authentication failed"]}')
+    decrypt(DecryptionError)
+    assert counts() == [ok, unavailable + 2, refused + 1]
+    assert failing("decrypt") == 0, "it answers"
+    kms.answer = None
+    decrypt()
+    assert counts() == [ok + 1, unavailable + 2, refused + 1]
+    assert failing("decrypt") == 0
 
 
 def _data(**data: object) -> bytes:
