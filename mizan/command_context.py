@@ -140,7 +140,7 @@ def report_errors() -> Iterator[None]:
     except SchemaOutdatedError as error:
         raise click.ClickException(f"{error}; run `mizan migrate` first") from error
     except (DatabaseUnavailableError, psycopg.Error) as error:
-        raise click.ClickException(_one_line(error)) from error
+        raise click.ClickException(one_line(error)) from error
     except SettingsError as error:
         raise click.ClickException(redact_text(f"{error}{_stack_hint()}")) from error
     except KafkaUnavailableError as error:
@@ -177,7 +177,8 @@ def open_transaction(settings: Settings) -> Iterator[Connection[Any]]:
         yield connection
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Return the text of an error in one line, without secrets."""
     return redact_text(" ".join(str(error).split()))
 
 

@@ -8,29 +8,29 @@ from typing import Any
 import psycopg
 import pytest
 
-from shared.domain.kafka_principals import ALL_PRINCIPALS, WEBHOOKS
+from shared.domain.kafka_principals import ALL_PRINCIPALS, CLI, WEBHOOKS
 from shared.domain.topics import WEBHOOKS_DEAD
 from shared.platform.database.pool import Database
 from shared.platform.kafka.access import Acl
 from shared.platform.kafka.access_setup import AccessAdmin
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.database_roles import as_role
-from tests.engines import TestEngines
 from tests.mizan.conftest import KEY, Mizan
-from tests.topics import kafka_variables
+from tests.topics import as_principal, kafka_variables
+from tests.waiting import eventually
 
 ALL_WELL: dict[str, list[str]] = {"PostgreSQL": [], "Kafka": [], "keys": []}
 
 
+pytestmark = pytest.mark.usefixtures("has_access_control")
+
+
 @pytest.fixture
-def environment(
-    environment: dict[str, str], engines: TestEngines, all_topics: KafkaSettings
-) -> Iterator[dict[str, str]]:
+def environment(environment: dict[str, str], all_topics: KafkaSettings) -> Iterator[dict[str, str]]:
     """Of an installation in which everybody may do what is declared."""
-    if engines.kafka_logins is None:
-        pytest.skip("the Kafka of the environment has no access control")
     access = AccessAdmin(all_topics)
     access.apply(ALL_PRINCIPALS)
+    eventually(lambda: not access.compare(ALL_PRINCIPALS))  # a broker learns of ACLs a moment later
     yield {**environment, **kafka_variables(all_topics), "MIZAN_SECRET_KEYS": ""}
     access.remove_acls(acl for acl in access.fetch_acls() if acl.name.startswith(all_topics.topic_prefix))
 
@@ -90,13 +90,51 @@ def test_service_that_connects_with_another_role_is_named(
 def test_acl_that_nobody_needs_is_named(run: Mizan, all_topics: KafkaSettings) -> None:
     topic = f"{all_topics.topic_prefix}{WEBHOOKS_DEAD.name}"
     AccessAdmin(all_topics).create_acls([Acl(WEBHOOKS.name, "topic", topic, "read")])
-    assert _faults(run)["Kafka"] == [f"too wide: mizan-webhooks may read topic {topic}"]
+    eventually(lambda: _faults(run)["Kafka"] == [f"too wide: mizan-webhooks may read topic {topic}"])
+
+
+def test_acl_for_everybody_is_named(run: Mizan, all_topics: KafkaSettings) -> None:
+    topic = f"{all_topics.topic_prefix}{WEBHOOKS_DEAD.name}"
+    AccessAdmin(all_topics).create_acls([Acl("*", "topic", topic, "read")])
+    eventually(lambda: _faults(run)["Kafka"] == [f"too wide: everybody may read topic {topic}"])
+
+
+def test_acl_that_is_missing_is_named(run: Mizan, all_topics: KafkaSettings) -> None:
+    topic = f"{all_topics.topic_prefix}{WEBHOOKS_DEAD.name}"
+    AccessAdmin(all_topics).remove_acls([Acl(WEBHOOKS.name, "topic", topic, "write")])
+    eventually(lambda: _faults(run)["Kafka"] == [f"missing: mizan-webhooks may write topic {topic}"])
+
+
+def test_postgresql_that_is_down_does_not_keep_kafka_from_being_checked(run: Mizan) -> None:
+    faults = _faults(run, DATABASE_URL="postgresql://mizan_cli:whispered@127.0.0.1:9/mizan")
+    (line,) = faults.pop("PostgreSQL")
+    assert line.startswith("not checked: ")
+    assert "whispered" not in line
+    assert faults == {"Kafka": [], "keys": []}
+
+
+def test_kafka_that_is_down_does_not_keep_postgresql_from_being_checked(
+    run: Mizan, database: Database
+) -> None:
+    with database.transaction() as connection:
+        connection.execute("revoke insert on outbox from mizan_api")
+    faults = _faults(run, KAFKA_BOOTSTRAP_SERVERS="127.0.0.1:9", KAFKA_CLIENT_SOCKET_TIMEOUT_MS="2000")
+    (line,) = faults["Kafka"]
+    assert line.startswith("not checked: ")
+    assert "Kafka at 127.0.0.1:9" in line
+    assert len(faults["PostgreSQL"]) == 1
 
 
 def test_what_cannot_be_checked_is_no_success(run: Mizan) -> None:
     """For example with a password that Kafka does not accept."""
     (line,) = _faults(run, KAFKA_CLIENT_SASL_PASSWORD="wrong", KAFKA_CLIENT_SOCKET_TIMEOUT_MS="2000")["Kafka"]
     assert line.startswith("not checked: ")
+
+
+def test_user_who_is_no_admin_is_told_so(run: Mizan, all_topics: KafkaSettings) -> None:
+    """librdkafka would show that user no ACLs, and abort the process when it is asked for users."""
+    (line,) = _faults(run, **kafka_variables(as_principal(all_topics, CLI)))["Kafka"]
+    assert line.startswith("not checked: users and ACLs cannot be read: Broker: Cluster authorization failed")
 
 
 def test_key_for_all_purposes_is_named(run: Mizan) -> None:

@@ -24,6 +24,7 @@ from stack.options import cache_directory
 from stack.ports import find_free_ports
 from stack.watchdog import Watchdog
 from tests.shared.platform.kafka.harness import running
+from tests.topics import kafka_variables
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.kills, pytest.mark.timeout(300)]
@@ -138,6 +139,13 @@ def test_services_move_one_after_another_while_there_are_two_listeners(
         words = ["topics", "--passwords", str(cluster.password_directory)]
         done = CliRunner().invoke(main, words, env=environment, catch_exceptions=False)
         assert (done.exit_code, done.stderr) == (0, "")
+        admin = kafka_variables(settings(kafka.servers, cluster.client(ADMIN.name)))
+        found = CliRunner().invoke(main, ["doctor"], env={**environment, **admin}, catch_exceptions=False)
+        assert found.exit_code == 1
+        assert (
+            f"  too wide: broker 1 lets clients in without a login at OLD://{kafka.old_servers}\n"
+            in found.stdout
+        )
         before, after = (
             settings(kafka.old_servers, {}),
             settings(kafka.servers, cluster.client(WEBHOOKS.name)),

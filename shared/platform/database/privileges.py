@@ -14,6 +14,7 @@ from shared.platform.database.granted import EXECUTABLE, GRANTS, Right
 from shared.platform.database.roles import CLI, OWNER, ROLE_NAMES, SERVICE_ROLES
 
 _SERVICES = [role.name for role in SERVICE_ROLES]
+_SEEN_BY_DASHBOARD = [table for table, roles in GRANTS.items() if "mizan_dashboard" in roles]
 _COLUMN_VERBS = ["select", "insert", "update", "references"]
 _TABLE_VERBS = ["delete", "truncate", "trigger", "maintain"]
 
@@ -83,6 +84,21 @@ union all
 select 'the policy ' || policyname || ' of ' || tablename || ' is not ours' from pg_policies
 where schemaname = 'public' and policyname not in ('services', 'dashboard_1', 'dashboard_2')
   and roles && %(seen)s::name[]"""
+# Without columns a condition holds for every row, so this is a policy that was opened.
+_OPEN_POLICIES = """
+select 'the policy ' || polname || ' of ' || polrelid::regclass || ' shows the dashboard the rows of all merchants'
+from pg_policy where polcmd <> 'a' and 'mizan_dashboard'::regrole = any(polroles) and not exists (
+    select from pg_depend where classid = 'pg_policy'::regclass and objid = pg_policy.oid
+      and refobjid = polrelid and refobjsubid > 0)"""
+_MISSING_POLICIES = """
+select 'the policy ' || wanted.policy || ' of ' || relname || ' for ' || role from pg_class
+cross join unnest(%(roles)s::text[]) as role
+cross join lateral (select case role when 'mizan_dashboard' then 'dashboard_1' else 'services' end) as wanted (policy)
+where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and relrowsecurity
+  and (role <> 'mizan_dashboard' or relname = any(%(dashboard)s))
+  and not exists (select from pg_policies where schemaname = 'public' and tablename = relname
+                    and policyname = wanted.policy and role = any(roles))
+order by relname, role"""
 _LOG_IS_PROTECTED = """
 select from pg_trigger where tgrelid = 'audit_log'::regclass and tgname = 'audit_log_append_only' and tgenabled = 'O'"""
 
@@ -119,19 +135,36 @@ def find_privilege_faults(connection: Connection[Any]) -> PrivilegeFaults:
     names = {"roles": _SERVICES, "all": list(ROLE_NAMES), "owner": OWNER}
     functions = set(connection.execute(_FUNCTION_RIGHTS, names).fetchall())
     expected_functions = {(role, name) for name, roles in EXECUTABLE.items() for role in roles}
+    attributes = connection.execute(_ATTRIBUTES, names).fetchall()
+    memberships = connection.execute(_MEMBERSHIPS, names).fetchall()
+    # Of these one line says it all: their other rights follow from it.
+    unlimited = {role for role, flag in attributes if flag == "superuser"} | {
+        member for member, _ in memberships
+    }
     too_wide = [
-        *_sentences(found - expected),
-        *(f"{role} may execute {name}()" for role, name in sorted(functions - expected_functions)),
-        *(f"{role} may {what}" for role, what in connection.execute(_OTHER_RIGHTS, names)),
-        *(f"{role} has the attribute {flag}" for role, flag in connection.execute(_ATTRIBUTES, names)),
-        *(f"{member} is a member of {role}" for member, role in connection.execute(_MEMBERSHIPS, names)),
+        *(f"{role} has the attribute {flag}" for role, flag in attributes),
+        *(f"{member} is a member of {role}" for member, role in memberships),
+        *_sentences({right for right in found - expected if right.role not in unlimited}),
+        *(
+            f"{role} may {what}"
+            for role, what in (
+                *((role, f"execute {name}()") for role, name in sorted(functions - expected_functions)),
+                *connection.execute(_OTHER_RIGHTS, names),
+            )
+            if role not in unlimited
+        ),
         *(f"{what} belongs to {owner}" for what, owner in connection.execute(_FOREIGN_OWNERS, names)),
         *(fault for (fault,) in connection.execute(_OPEN_ROWS, {"seen": [*_SERVICES, "public"]})),
+        *(fault for (fault,) in connection.execute(_OPEN_POLICIES)),
     ]
     missing = [
         *_sentences(expected - found, "may not"),
         *(f"{role} may not execute {name}()" for role, name in sorted(expected_functions - functions)),
         *(f"{role} cannot enter the database" for (role,) in connection.execute(_NEEDED_ENTRY, names)),
+        *(
+            fault
+            for (fault,) in connection.execute(_MISSING_POLICIES, {**names, "dashboard": _SEEN_BY_DASHBOARD})
+        ),
     ]
     if not connection.execute(_LOG_IS_PROTECTED).rowcount:
         missing.append("the trigger that protects audit_log is disabled or missing")

@@ -88,8 +88,9 @@ def _rights(principal: Principal) -> Iterator[tuple[str, str, str]]:
         if principal.is_admin:
             yield "topic", topic.name, "create"
     if principal.is_admin:
-        # Users and ACLs are part of the cluster.
-        yield from (("cluster", CLUSTER_NAME, operation) for operation in ("alter", "describe"))
+        # Users and ACLs are part of the cluster, and so are the listeners of its brokers.
+        operations = ("alter", "describe", "describe_configs")
+        yield from (("cluster", CLUSTER_NAME, operation) for operation in operations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,22 @@ def _is_about(acl: Acl, prefix: str, resources: Collection[tuple[str, str]]) -> 
     if any(acl.covers(resource, name) for resource, name in resources):
         return True
     return acl.name.startswith(prefix) or acl.name == "*"
+
+
+def open_listeners(config: Mapping[str, str | None]) -> list[str]:
+    """Return the listeners of a broker with this configuration that let clients in without a login or certificate."""
+    pairs = (pair.split(":") for pair in (config.get("listener.security.protocol.map") or "").split(","))
+    protocols = {name.strip(): protocol.strip() for name, *rest in pairs for protocol in rest}
+
+    def is_open(listener: str) -> bool:
+        name = listener.partition("://")[0]
+        protocol = protocols.get(name, name).upper()
+        own = config.get(f"listener.name.{name.lower()}.ssl.client.auth")
+        asks_certificate = (own or config.get("ssl.client.auth")) == "required"
+        return protocol == "PLAINTEXT" or (protocol == "SSL" and not asks_certificate)
+
+    listeners = (listener.strip() for listener in (config.get("listeners") or "").split(","))
+    return [listener for listener in listeners if is_open(listener)]
 
 
 def password_file(principal: str) -> str:

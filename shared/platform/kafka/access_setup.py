@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
     ScramCredentialInfo,
@@ -22,7 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from shared.platform.kafka import clients
-from shared.platform.kafka.access import AccessDifferences, Acl, Principal, compare_access
+from shared.platform.kafka.access import AccessDifferences, Acl, Principal, compare_access, open_listeners
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.settings import KafkaSettings
 
@@ -33,6 +34,7 @@ _ANONYMOUS_TIMEOUT_S = 3.0
 # Kafka's least. A password of ours is random and long, so more rounds would only make logging in slower.
 _ITERATIONS = 4096
 _USER = "User:"
+_NOBODYS = Acl("mizan-nobody", "topic", "mizan-nothing", "read")
 _CLUSTER = "broker"
 """What librdkafka calls the resource that Kafka calls the cluster."""
 
@@ -50,6 +52,7 @@ class AccessAdmin:
 
     def compare(self, principals: Sequence[Principal], *, with_users: bool = True) -> AccessDifferences:
         """Return how the cluster differs from the declaration. `with_users`: also look for the users themselves."""
+        self._check_rights()
         found = self.fetch_acls()
         users = self.fetch_users(each.name for each in principals) if with_users else None
         return compare_access(principals, self._prefix, found, users)
@@ -60,6 +63,14 @@ class AccessAdmin:
         self.create_acls(differences.missing)
         self.remove_acls(differences.too_wide)
         return differences
+
+    def _check_rights(self) -> None:
+        """Raise AccessRefusedError unless this user may change ACLs: it removes one that is not there.
+
+        librdkafka 2.16 tells somebody who may not read ACLs that there are none, and aborts the process of somebody who
+        may not read users. Who may change them may read them.
+        """
+        self.remove_acls([_NOBODYS], "users and ACLs cannot be read")
 
     def fetch_acls(self) -> list[Acl]:
         # None is any name. The library takes it, and its types do not know.
@@ -83,6 +94,22 @@ class AccessAdmin:
         assert isinstance(answers, dict)  # as it is for named users
         return {name: _has_password(answer) for name, answer in answers.items()}
 
+    def find_open_listeners(self) -> list[str]:
+        """Return a sentence for each listener of a broker that lets clients in without a login."""
+        try:
+            brokers = self._client.list_topics(timeout=_TIMEOUT_S).brokers
+        except KafkaException as error:
+            raise _refusal("brokers cannot be listed", error) from error
+        asked = [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in sorted(brokers)]
+        answers = self._client.describe_configs(asked, request_timeout=_TIMEOUT_S)
+        return [
+            f"broker {resource.name} lets clients in without a login at {listener}"
+            for resource, answer in answers.items()
+            for listener in open_listeners(
+                {name: entry.value for name, entry in _result(answer, "listeners cannot be read").items()}
+            )
+        ]
+
     def set_passwords(self, passwords: Mapping[str, str]) -> None:
         """Create or change users, all in one request. Open connections stay; new ones need the new password."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, _ITERATIONS)
@@ -101,7 +128,7 @@ class AccessAdmin:
         for answer in answers.values():
             _result(answer, "ACLs cannot be created")
 
-    def remove_acls(self, acls: Iterable[Acl]) -> None:
+    def remove_acls(self, acls: Iterable[Acl], refusal: str = "ACLs cannot be removed") -> None:
         filters = [
             AclBindingFilter(
                 each.restype,
@@ -117,7 +144,7 @@ class AccessAdmin:
         ]
         answers = self._client.delete_acls(filters) if filters else {}
         for answer in answers.values():
-            _result(answer, "ACLs cannot be removed")
+            _result(answer, refusal)
 
 
 def answers_without_login(settings: KafkaSettings) -> bool:
@@ -195,6 +222,9 @@ def _refusal(what: str, error: KafkaException) -> Exception:
         return AccessRefusedError(
             f"{what}: the cluster has no authorizer, so every client may do everything. Set authorizer.class.name."
         )
+    if reason.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+        # The brokers' own text can be a dump of the request.
+        return AccessRefusedError(f"{what}: {KafkaError(reason.code()).str()}; log in as an admin")
     if reason.retriable() or reason.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):  # noqa: SLF001
         return KafkaUnavailableError(f"{what}: {reason.str()}")
     return AccessRefusedError(f"{what}: {reason.str()}")

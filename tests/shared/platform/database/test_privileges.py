@@ -133,6 +133,9 @@ WIDENED = {
     "alter table users owner to current_user": "the table users belongs to ",
     "alter table webhook_tries disable row level security": "row-level security of webhook_tries is off",
     "create policy mine on members for select using (true)": "the policy mine of members is not ours",
+    "alter policy dashboard_1 on payment_intents using (true)": (
+        "the policy dashboard_1 of payment_intents shows the dashboard the rows of all merchants"
+    ),
 }
 NARROWED = {
     "revoke select on payment_intents from mizan_dashboard": "mizan_dashboard may not select payment_intents",
@@ -140,6 +143,9 @@ NARROWED = {
     "revoke execute on function mizan_now() from mizan_api": "mizan_api may not execute mizan_now()",
     "revoke usage on schema public from mizan_api": "mizan_api cannot enter the database",
     "alter table audit_log disable trigger audit_log_append_only": "the trigger that protects audit_log is disabled",
+    "drop policy services on outbox": "the policy services of outbox for mizan_scheduler",
+    "alter policy services on outbox to mizan_api": "the policy services of outbox for mizan_scheduler",
+    "drop policy dashboard_1 on webhook_tries": "the policy dashboard_1 of webhook_tries for mizan_dashboard",
 }
 
 
@@ -155,3 +161,20 @@ def test_what_is_too_wide_or_missing_is_named(admin_database: Database, statemen
     start, _, detail = expected.partition(" (")
     assert [text for text in named if text.startswith(start) and detail.rstrip(")") in text], found
     assert not other
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("alter role mizan_api superuser", "mizan_api has the attribute superuser"),
+        ("grant mizan_owner to mizan_api", "mizan_api is a member of mizan_owner"),
+        ("grant pg_read_all_data to mizan_api", "mizan_api is a member of pg_read_all_data"),
+    ],
+)
+def test_role_with_all_rights_is_named_in_one_line(
+    admin_database: Database, statement: str, fault: str
+) -> None:
+    """And not with the hundreds of rights that follow."""
+    with admin_database.transaction() as connection, connection.transaction(force_rollback=True):
+        connection.execute(statement.encode())
+        assert find_privilege_faults(connection) == PrivilegeFaults((fault,), ())

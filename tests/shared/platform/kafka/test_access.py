@@ -10,6 +10,7 @@ from shared.platform.kafka.access import (
     Principal,
     acls_of,
     compare_access,
+    open_listeners,
     password_file,
 )
 from shared.platform.kafka.topic_definition import Topic
@@ -90,3 +91,34 @@ def test_denied_right_is_reported_and_not_removed() -> None:
 
 def test_password_files_have_names_that_environment_variables_can_have() -> None:
     assert password_file("mizan-checkout-verifier") == "kafka_checkout_verifier"
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"listeners": "SASL_SSL://:1,SASL_PLAINTEXT://:2"}, []),
+        ({"listeners": "PLAINTEXT://:1, SASL_SSL://:2"}, ["PLAINTEXT://:1"]),
+        (
+            {
+                "listeners": "CLIENT://:1,OLD://:2,CONTROLLER://:3",
+                "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,OLD:PLAINTEXT, CONTROLLER:PLAINTEXT",
+            },
+            ["OLD://:2", "CONTROLLER://:3"],
+        ),
+        # A certificate of the client is a login, if the broker insists on it.
+        ({"listeners": "SSL://:1", "ssl.client.auth": "none"}, ["SSL://:1"]),
+        ({"listeners": "SSL://:1", "ssl.client.auth": "requested"}, ["SSL://:1"]),
+        ({"listeners": "SSL://:1", "ssl.client.auth": "required"}, []),
+        (
+            {
+                "listeners": "A://:1,B://:2",
+                "listener.security.protocol.map": "A:SSL,B:SSL",
+                "ssl.client.auth": "none",
+                "listener.name.a.ssl.client.auth": "required",
+            },
+            ["B://:2"],
+        ),
+    ],
+)
+def test_listeners_without_a_login_are_found(config: dict[str, str], expected: list[str]) -> None:
+    assert open_listeners(config) == expected
