@@ -113,6 +113,15 @@ def test_postgresql_that_is_down_does_not_keep_kafka_from_being_checked(run: Miz
     assert faults == {"Kafka": [], "keys": []}
 
 
+def test_one_part_can_be_checked_where_the_others_cannot_be_reached(run: Mizan) -> None:
+    """As in the containers of compose: one reaches Kafka as its admin, and another one PostgreSQL."""
+    only_kafka = run("doctor", "--only", "kafka", "--json", DATABASE_URL="postgresql://127.0.0.1:9/mizan")
+    assert (only_kafka.exit_code, json.loads(only_kafka.output)) == (0, {"faults": {"Kafka": []}})
+    others = ("--only", "keys", "--only", "postgresql")
+    rest = run("doctor", *others, "--json", KAFKA_BOOTSTRAP_SERVERS="")
+    assert (rest.exit_code, json.loads(rest.output)) == (0, {"faults": {"PostgreSQL": [], "keys": []}})
+
+
 def test_kafka_that_is_down_does_not_keep_postgresql_from_being_checked(
     run: Mizan, database: Database
 ) -> None:
