@@ -14,7 +14,7 @@ from flask import Flask, abort, g, request
 from flask.typing import ResponseReturnValue
 from psycopg import Connection
 
-from services.dashboard.row_security import RowScope, limit_request
+from services.dashboard.row_security import RowScope, ScopedDatabase, limit_request
 from shared.console import guard
 from shared.console.cookies import session_token
 from shared.console.guard import SignedInAccount
@@ -91,13 +91,15 @@ def take_noted_changes() -> dict[UUID, list[UUID]]:
 
 
 def install_guard(
-    app: Flask, database: Database, confirm_password: Callable[[MemberSession], ResponseReturnValue | None]
+    app: Flask,
+    database: ScopedDatabase,
+    confirm_password: Callable[[MemberSession], ResponseReturnValue | None],
 ) -> None:
     """Require that members are signed in, have the permission that the route states, and entered their password
     recently if it is sensitive."""
 
     def identify() -> MemberSession | None:
-        with database.cursor() as cursor:
+        with database.unscoped_cursor() as cursor:  # a function of the owner finds it
             found = find_session(cursor, session_token(), is_use=not is_background_poll())
         if found is None:
             return None

@@ -7,20 +7,21 @@ transaction, so the next request that uses the connection starts with nothing.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import psycopg
 from flask import g, has_app_context
-from psycopg import ClientCursor, Connection, Cursor
+from psycopg import Connection, Cursor
+from psycopg.pq import Escaping
 
 from shared.platform.database.pool import Database
+from shared.platform.database.prepared_statements import run_directly
 from shared.platform.tokens import hash_token
 
-_SET = "select set_config('mizan.merchant_id', %s, true), set_config('mizan.email', %s, true)"
-_BEGIN = f"begin; {_SET}"
+_SET = b"set local mizan.merchant_id = %b; set local mizan.email = %b"
 _OF_INVITATION = "select merchant_id, email from invitation_scope(%s)"
 
 
@@ -74,22 +75,26 @@ class ScopedDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[Connection[Any]]:
-        """Open a transaction, as Database does, that begins with the scope: in one round trip, by a ClientCursor."""
+        """Open a transaction, as Database does, that begins with the scope, in one round trip."""
         with self._database.connection() as connection:
-            ClientCursor(connection).execute(_BEGIN, _values(self._scope()))
+            run_directly(connection, b"begin; " + _settings(connection, self._scope()))
             try:
                 yield connection
             except BaseException:
                 with suppress(psycopg.Error):  # it is lost, or was aborted: it is not used again
                     connection.rollback()
                 raise
-            connection.commit()
+            run_directly(connection, b"commit")
 
     @contextmanager
     def cursor(self) -> Iterator[Cursor[Any]]:
         """Open a cursor in a transaction of its own: the scope must end with it."""
         with self.transaction() as connection, connection.cursor() as cursor:
             yield cursor
+
+    def unscoped_cursor(self) -> AbstractContextManager[Cursor[Any]]:
+        """Open a cursor without a scope, for a function with the owner's rights. It sees nothing of any merchant."""
+        return self._database.cursor()
 
     def check(self) -> None:
         self._database.check()
@@ -108,8 +113,10 @@ class ScopedDatabase(Database):
 
 
 def _apply(connection: Connection[Any], scope: RowScope) -> None:
-    connection.execute(_SET, _values(scope))
+    run_directly(connection, _settings(connection, scope))
 
 
-def _values(scope: RowScope) -> tuple[str, str]:
-    return str(scope.merchant_id or ""), scope.email or ""
+def _settings(connection: Connection[Any], scope: RowScope) -> bytes:
+    """Return statements that set the scope. They take no parameters, so the values are quoted by libpq."""
+    escape = Escaping(connection.pgconn).escape_literal
+    return _SET % (escape(str(scope.merchant_id or "").encode()), escape((scope.email or "").encode()))

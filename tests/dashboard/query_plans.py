@@ -25,6 +25,7 @@ def explain(
     """Prepare the statement and explain it. Only then is the plan generic, as plan_cache_mode requires.
 
     It runs in a session of the role, with the settings of this one. Rows must be committed.
+    For the role of the owner there is no row-level security.
     The dashboard's merchant is in `values`, or is that of the application there.
     """
     settings = cursor.execute(_SETTINGS).fetchall()

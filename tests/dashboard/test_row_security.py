@@ -6,6 +6,7 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from services.dashboard.deliveries import queries as delivery_queries
+from services.dashboard.overview.queries import SUCCEEDED
 from services.dashboard.row_security import NOTHING, RowScope, ScopedDatabase
 from shared.domain.accounts.roles import Role
 from shared.domain.accounts.sessions import find_session
@@ -43,6 +44,9 @@ _EMPTY_FOR_THE_DASHBOARD = {
     "outbox",
     "provider_pages",
 }
+_TIMES = """
+select * from delivery_times(%s, %s::smallint[], uuid7_floor(now() - interval '1 day'),
+                             uuid7_floor(now() + interval '1 day'))"""
 _INVITED = "select merchant_id from invitation_scope(sha256(%s::bytea))"
 
 
@@ -200,7 +204,7 @@ def test_connection_that_is_used_again_starts_with_nothing(merchants: Merchants)
 def test_token_of_a_session_or_an_invitation_is_enough_to_find_its_member(merchants: Merchants) -> None:
     """By functions that only the dashboard may call. A token that has ended finds nothing."""
     world, mine = merchants.world, merchants.mine
-    for function in ("dashboard_session", "invitation_scope"):
+    for function in ("dashboard_session", "invitation_scope", "sees_delivery", "delivery_times"):
         ((is_definer, path, roles),) = world.rows(
             """select prosecdef, proconfig[1], array(select grantee::regrole::text from aclexplode(proacl)
                                                      where grantee <> proowner)
@@ -218,6 +222,31 @@ def test_token_of_a_session_or_an_invitation_is_enough_to_find_its_member(mercha
         assert invited == ([(mine.merchant.id,)] if is_valid else [])
         world.run("update sessions set expires_at = now()")
         world.run("update one_time_codes set used_at = now()")
+
+
+def test_functions_of_the_owner_tell_nothing_of_other_merchants(merchants: Merchants) -> None:
+    """Nor anything without a merchant. They answer for one's own deliveries."""
+    mine, other = merchants.mine, merchants.other
+    for scope, seen in (
+        (merchants.of(mine), mine),
+        (merchants.of(other), other),
+        (merchants.database(NOTHING), None),
+    ):
+        for rows in (mine, other):
+            with scope.cursor() as cursor:
+                assert fetch_scalar(cursor, "select sees_delivery(%s)", (rows.delivery,)) is (rows is seen)
+                times = cursor.execute(_TIMES, (rows.application, SUCCEEDED)).fetchall()
+                assert len(times) == (1 if rows is seen else 0)
+    with merchants.of(mine).unscoped_cursor() as cursor:
+        assert fetch_scalar(cursor, "select sees_delivery(%s)", (mine.delivery,)) is False
+        assert fetch_scalar(cursor, "select count(*) from applications") == 0
+
+
+def test_scope_is_quoted(merchants: Merchants) -> None:
+    email = """o'brien\\"; set local mizan.merchant_id = 'x'; --@example.ly"""
+    with merchants.database(RowScope(merchants.mine.merchant.id, email)).cursor() as cursor:
+        settings = "select current_setting('mizan.merchant_id'), current_setting('mizan.email')"
+        assert cursor.execute(settings).fetchall() == [(str(merchants.mine.merchant.id), email)]
 
 
 def test_page_whose_query_forgets_its_filter_shows_nothing_of_others(

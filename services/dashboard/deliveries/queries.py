@@ -88,7 +88,7 @@ select d.id, d.intent_uuid, d.event, d.status, d.tries, d.step, d.next_due_at, d
        i.merchant_reference, i.reference, i.amount, i.currency
 from webhook_deliveries as d {_WITH_PAYMENT} where d.id = %(delivery)s and d.application_id = %(application)s"""
 # A resend is signed with the secret that is current when it is sent; other tries with the one of the delivery.
-_TRIES = """
+TRIES_SQL = """
 select t.number, t.step, t.at, t.duration_ms, t.url, t.status_code, t.failure,
        coalesce(t.response_body, '') as response_body,
        case when t.step is not null then %(delivery_version)s
@@ -126,7 +126,7 @@ def list_tries(connection: Connection[Any], application_id: UUID, delivery: Deli
         "delivery_version": delivery.secret_version,
     }
     with connection.cursor(row_factory=class_row(DeliveryTry)) as cursor:
-        return cursor.execute(_TRIES, values).fetchall()
+        return cursor.execute(TRIES_SQL, values).fetchall()
 
 
 def list_secret_versions(

@@ -254,6 +254,8 @@ EXECUTABLE: Mapping[str, tuple[str, ...]] = {
     "count_rows_without_month": ("mizan_scheduler",),
     "dashboard_session": ("mizan_dashboard",),
     "invitation_scope": ("mizan_dashboard",),
+    "sees_delivery": ("mizan_dashboard",),
+    "delivery_times": ("mizan_dashboard",),
 }
 """Function → the roles that may call it. The others are triggers, or for the owner."""
 

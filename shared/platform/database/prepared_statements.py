@@ -1,4 +1,5 @@
 """Prepared statements of the hot path, run through libpq directly: psycopg's cursors would triple the cost here.
+The same for statements such as `commit`.
 
 Values go in and come out as PostgreSQL's text. docs/decisions/0006-api-speed.md has the figures.
 """
@@ -56,6 +57,11 @@ class PreparedStatement:
         if result.status != ExecStatus.TUPLES_OK:
             _check(connection, result)
         return result
+
+
+def run_directly(connection: Connection[Any], statements: bytes) -> None:
+    """Run statements that take no values and whose results do not matter, in one round trip, such as `commit`."""
+    _check(connection, connection.pgconn.exec_(statements))
 
 
 def _row(result: PGresult, number: int) -> Row:

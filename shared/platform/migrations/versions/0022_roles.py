@@ -21,7 +21,6 @@ _ROLES = (
 # Functions of PL/pgSQL find names when they run. Those of SQL found them when they were created, and stay inlined.
 _PATH = "set search_path = public, pg_temp"
 _FIXED_PATHS = (
-    f"alter function set_application_of_duplicate() {_PATH}",
     f"alter function forbid_audit_log_changes() {_PATH}",
     f"alter function copy_account_password() {_PATH}",
     f"alter function pass_on_account_password() {_PATH}",

@@ -4,8 +4,13 @@
 account of the person (services/dashboard/row_security.py). Without them it sees nothing. Tables without a policy for it
 are empty for it. Every other service sees all rows; what it may do with them is granted to its role. The owner is
 exempt. docs/security.md explains it, docs/decisions/0019-row-level-security.md has the plans.
+
+Each attempt gets the application of its intent: looking up the intent of each attempt made lists a quarter dearer.
 """
 
+from uuid import UUID
+
+import sqlalchemy
 from alembic import op
 
 revision = "0025"
@@ -14,7 +19,8 @@ down_revision = "0024"
 _DASHBOARD = "mizan_dashboard"
 _UNRESTRICTED = "mizan_api, mizan_checkout, mizan_webhooks, mizan_scheduler, mizan_monitor, mizan_cli"
 # Each is read once for a statement, not for each row. A setting that has ended is an empty text.
-_MERCHANT = "(select nullif(current_setting('mizan.merchant_id', true), '')::uuid)"
+_MERCHANT_SETTING = "nullif(current_setting('mizan.merchant_id', true), '')::uuid"
+_MERCHANT = f"(select {_MERCHANT_SETTING})"
 _EMAIL = "(select nullif(current_setting('mizan.email', true), ''))"
 # The policies of the tables in a subquery hold there, too: these are the applications of the merchant, read once for a
 # statement. `coalesce` keeps the planner from searching an index with them: it would expect ten applications, and
@@ -22,7 +28,9 @@ _EMAIL = "(select nullif(current_setting('mizan.email', true), ''))"
 _OF_APPLICATION = "coalesce(application_id = any (array(select id from applications)), false)"
 # `offset 0` makes the planner look up one row, instead of reading all of the merchant's into a hash table.
 _OF_INTENT = "exists (select from payment_intents as seen where seen.uuid = {table}.intent_uuid offset 0)"
-_OF_DELIVERY = "exists (select from webhook_deliveries as seen where seen.id = {table}.delivery_id offset 0)"
+# A function, because it keeps its plan: each statement would plan all partitions of the deliveries. It is dear for each
+# row, and a delivery has few of them.
+_OF_DELIVERY = "sees_delivery(delivery_id)"
 _MEMBERSHIPS = f"(select merchant_id from members where email = {_EMAIL})"
 
 # What the dashboard sees of each table, and may write to it.
@@ -43,7 +51,7 @@ _ALL: dict[str, str] = {
     "bulk_resends": _OF_APPLICATION,
     "payment_intents": _OF_APPLICATION,
     "webhook_deliveries": _OF_APPLICATION,
-    "payment_attempts": _OF_INTENT,
+    "payment_attempts": _OF_APPLICATION,
     "intent_events": _OF_INTENT,
     "webhook_tries": _OF_DELIVERY,
     "resend_requests": _OF_DELIVERY,
@@ -65,9 +73,43 @@ _HIDDEN = (
     "dead_letter_replays",
     "dead_letter_dismissals",
 )
-# Who somebody is follows from what only they hold: the token of a session, or of an invitation. The functions see all
-# rows, and return those that belong to it. That of a session keeps its plan, because every page needs it; it is
-# find_session in shared/domain/accounts/sessions.py.
+# The column was there for duplicates only. The function names the schema, as set_delivery_facet() does.
+_ATTEMPTS = (
+    """
+    comment on column payment_attempts.application_id is
+        'of its intent, set by a trigger: row-level security, and the search for duplicates, need no other row'""",
+    """
+    create or replace function set_application_of_attempt() returns trigger language plpgsql as $$
+    begin
+        select application_id into strict new.application_id from public.payment_intents where uuid = new.intent_uuid;
+        return new;
+    end $$""",
+    """
+    create or replace trigger payment_attempts_application before insert on payment_attempts
+        for each row execute function set_application_of_attempt()""",
+)
+_FILLED_ATTEMPTS = (
+    "drop trigger if exists payment_attempts_duplicate on payment_attempts",
+    "drop function if exists set_application_of_duplicate()",
+)
+_BATCH = 2000
+# Rows that somebody has locked are left for the next round: nobody waits for each other.
+_FILL = """
+with batch as materialized (
+    select array(select id from payment_attempts where id > '{after}' order by id limit {limit}) as ids),
+unlocked as materialized (
+    select id from payment_attempts where id = any((select ids from batch)::uuid[]) and application_id is null
+    for no key update skip locked),
+filled as (
+    update payment_attempts as t
+    set application_id = (select i.application_id from payment_intents as i where i.uuid = t.intent_uuid)
+    where id = any(array(select id from unlocked)))
+select ids[cardinality(ids)] from batch"""
+# These functions see all rows. Who somebody is follows from what only they hold, the token of a session or of an
+# invitation, and the first two return what belongs to it. That of a session keeps its plan, because every page needs
+# it; it is find_session in shared/domain/accounts/sessions.py. The others return what belongs to the merchant of the
+# transaction.
+_DASHBOARDS = "dashboard_session, invitation_scope, sees_delivery, delivery_times"
 _FUNCTIONS = (
     """
     create or replace function dashboard_session(
@@ -101,14 +143,56 @@ _FUNCTIONS = (
           and c.expires_at > mizan_now() and m.removed_at is null;
     end""",
     "comment on function invitation_scope is 'the merchant and the account of an invitation, for row-level security'",
-    "revoke all on function dashboard_session, invitation_scope from public",
-    f"grant execute on function dashboard_session, invitation_scope to {_DASHBOARD}",
+    f"""
+    create or replace function sees_delivery(delivery uuid) returns boolean
+    language sql stable security definer set search_path = pg_catalog, public, pg_temp
+    begin atomic
+        select exists (
+            select from webhook_deliveries as d where d.id = delivery and d.application_id = any (array(
+                select a.id from applications as a where a.merchant_id = {_MERCHANT_SETTING})));
+    end""",
+    "comment on function sees_delivery is 'whether a delivery belongs to the merchant of the transaction'",
+    # Reads a thousand tries, for each of which sees_delivery() would cost more than the rest.
+    f"""
+    create or replace function delivery_times(application uuid, facets smallint[], from_id uuid, until_id uuid)
+    returns setof double precision
+    language sql stable security definer set search_path = pg_catalog, public, pg_temp
+    begin atomic
+        with succeeded as materialized (
+            select newest.id from unnest(facets) as wanted (facet)
+            cross join lateral (
+                select d.id, d.is_test from webhook_deliveries as d
+                where d.application_id = application and d.id >= from_id and d.id < until_id
+                  and (d.delivery_facet, d.id) >= (wanted.facet, from_id)
+                  and (d.delivery_facet, d.id) < (wanted.facet, until_id)
+                order by d.delivery_facet desc, d.id desc limit 1000
+            ) as newest
+            where not newest.is_test and exists (
+                select from applications as a where a.id = application and a.merchant_id = {_MERCHANT_SETTING})
+            order by newest.id desc limit 1000
+        )
+        select greatest(0, 1000 * extract(epoch from first.at - uuid_extract_timestamp(succeeded.id))
+                           + first.duration_ms)::double precision
+        from succeeded cross join lateral (
+            select t.at, t.duration_ms from webhook_tries as t
+            where t.delivery_id = succeeded.id and t.status_code between 200 and 299 order by t.number limit 1
+        ) as first;
+    end""",
+    """
+    comment on function delivery_times is
+        'milliseconds from event to first successful response of the newest 1000 deliveries that have these facets, if '
+        'the application belongs to the merchant of the transaction'""",
+    f"revoke all on function {_DASHBOARDS} from public",
+    f"grant execute on function {_DASHBOARDS} to {_DASHBOARD}",
 )
 
 
 def upgrade() -> None:
     with op.get_context().autocommit_block():
-        for statement in _FUNCTIONS:
+        for statement in _ATTEMPTS:
+            op.execute(statement)
+        _fill_attempts(op.get_bind())
+        for statement in (*_FILLED_ATTEMPTS, *_FUNCTIONS):
             op.execute(statement)
         for table, condition in _ALL.items():
             mine = [f"for all to {_DASHBOARD} using ({condition.format(table=table)})"]
@@ -119,6 +203,17 @@ def upgrade() -> None:
             _secure(table, f"for insert to {_DASHBOARD} with check (true)")
         for table in _HIDDEN:
             _secure(table)
+
+
+def _fill_attempts(connection: sqlalchemy.Connection) -> None:
+    """Give each attempt that has none its application, in small transactions."""
+    connection.exec_driver_sql("set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off")
+    unfilled = "select exists (select from payment_attempts where application_id is null)"
+    while connection.exec_driver_sql(unfilled).scalar():
+        after: UUID | None = UUID(int=0)
+        while after is not None:
+            after = connection.exec_driver_sql(_FILL.format(after=after, limit=_BATCH)).scalar()
+    connection.exec_driver_sql("reset enable_seqscan; reset enable_bitmapscan; reset enable_sort")
 
 
 def _secure(table: str, *dashboard: str) -> None:
