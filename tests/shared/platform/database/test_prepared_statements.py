@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import psycopg
 import pytest
+from psycopg import errors
+from psycopg.pq import TransactionStatus
 
 from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.database.prepared_statements import PreparedStatement
+from shared.platform.database.prepared_statements import PreparedStatement, run_directly
 from shared.platform.settings import DatabaseSettings
 
 ECHO = PreparedStatement("select $1::text, $2::integer + 1")
@@ -92,3 +94,18 @@ def test_statement_timeout_raises_database_unavailable(database: Database) -> No
     with pytest.raises(DatabaseUnavailableError, match="statement timeout"), database.cursor() as cursor:
         cursor.execute("set statement_timeout = '0.2s'")
         slow.fetch_one(cursor, [])
+
+
+def test_statements_that_are_run_directly_raise_what_psycopg_would_raise(
+    database_settings: DatabaseSettings,
+) -> None:
+    """A constraint that is checked at the commit, and a connection that is lost."""
+    with psycopg.connect(database_settings.url, autocommit=True) as connection:
+        run_directly(connection, b"begin")
+        connection.execute("create temporary table one (id integer unique deferrable initially deferred)")
+        connection.execute("insert into one values (1), (1)")
+        with pytest.raises(errors.UniqueViolation):
+            run_directly(connection, b"commit")
+        assert connection.info.transaction_status == TransactionStatus.IDLE
+        with pytest.raises(psycopg.OperationalError):
+            run_directly(connection, b"select pg_terminate_backend(pg_backend_pid())")
