@@ -12,7 +12,7 @@ from shared.platform.kafka.admin import EndOffsets, ReconnectingAdmin
 class PartlySilent:
     """librdkafka while one broker of several is frozen: no error, but -1001 for the partitions it leads."""
 
-    was_reset = False
+    was_closed = False
 
     def client(self) -> "PartlySilent":
         return self
@@ -29,8 +29,8 @@ class PartlySilent:
     def record_answer(self) -> None:
         pass
 
-    def reset(self) -> None:
-        self.was_reset = True
+    def close(self) -> None:
+        self.was_closed = True
 
 
 def test_end_offsets_of_a_frozen_broker_are_left_out() -> None:
@@ -39,4 +39,4 @@ def test_end_offsets_of_a_frozen_broker_are_left_out() -> None:
     offsets = EndOffsets(cast("ReconnectingAdmin", admin))
     offsets.request([TopicPartition("work", 0), TopicPartition("work", 1)])
     assert offsets.take_answers() == {("work", 0): (7, 7)}
-    assert admin.was_reset, "the leader of the other may have changed"
+    assert admin.was_closed, "the leader of the other may have changed"
