@@ -7,7 +7,7 @@ import click
 import psycopg
 
 from mizan.command_context import command_settings, one_line, open_database
-from mizan.output import json_option
+from mizan.output import json_option, other_users_option
 from shared.domain.kafka_principals import ALL_PRINCIPALS
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.database.privileges import find_privilege_faults, find_session_faults
@@ -21,11 +21,7 @@ _PARTS = ("PostgreSQL", "Kafka", "keys")
 
 @click.command("doctor")
 @json_option
-@click.option(
-    "--other-users",
-    is_flag=True,
-    help="Kafka's users are not kept in the cluster itself: do not look for them.",
-)
+@other_users_option
 @click.option(
     "--only",
     "parts",

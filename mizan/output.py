@@ -22,6 +22,11 @@ class CommandGroup(click.Group):
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+other_users_option = click.option(
+    "--other-users",
+    is_flag=True,
+    help="Kafka's users are not kept in the cluster itself: do not look for them.",
+)
 
 
 def show_values(values: Mapping[str, Any], *, as_json: bool, note: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mizan.command_context import startup_settings
-from mizan.output import echo_rows, json_option, timestamp
+from mizan.output import echo_rows, json_option, other_users_option, timestamp
 from shared.domain.kafka_principals import ADMIN, ALL_PRINCIPALS
 from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.access import AccessDifferences, password_file
@@ -33,11 +33,7 @@ _SHORTEST_PASSWORD = 16
     is_flag=True,
     help="Change nothing. Exit with 1 if topics, users or ACLs are missing, or if somebody may do too much.",
 )
-@click.option(
-    "--other-users",
-    is_flag=True,
-    help="Kafka's users are not kept in the cluster itself: do not look for them.",
-)
+@other_users_option
 def topics_command(*, as_json: bool, passwords: Path | None, verify: bool, other_users: bool) -> None:
     """Create missing topics, and list all. As the user mizan-admin, also set the ACLs of our users.
 
