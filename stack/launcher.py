@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from stack.startup_phases import (
     no_demo,
     prepare_database,
     prepare_kafka,
-    run_job,
     services_phase,
+    started_job,
+    wait_for_job,
 )
 from stack.state_directory import StackFile, lock_directory
 from stack.stop_signals import MakeInterrupt, StopRequested, ignore_stop_signals, stop_signals
@@ -121,14 +123,7 @@ class Launcher:
         supervisor = self._supervise([*engine_phases, services], environment)
         for phase in engine_phases:
             self._start(phase, supervisor)
-        for job in self._jobs:
-            own = {
-                **environment,
-                **urls.environment(job.database_role),
-                **kafka_environment(self._options, kafka.address, kafka.logins, job.kafka_principal),
-            }
-            run_job(job, own, self._logs / f"{job.name}.log")
-            self._console.info(f"{job.name} done")
+        self._run_jobs(environment, urls, kafka)
         for_commands = {**environment, **urls.environment(CLI), **command_keys(self._options)}
         demo = self._make_demo(self._options.directory, for_commands)
         self._start(services, supervisor)
@@ -142,6 +137,24 @@ class Launcher:
             **kafka_client_settings(kafka.logins),
         }
         self._follow(supervisor, phases, self._addresses(database, kafka, urls), entries, demo)
+
+    def _run_jobs(self, environment: Mapping[str, str], urls: RoleUrls, kafka: Engine) -> None:
+        """Run all jobs at once: none needs another."""
+        with ExitStack() as started:
+            processes = {}
+            for job in self._jobs:
+                own = {
+                    **environment,
+                    **urls.environment(job.database_role),
+                    **kafka_environment(self._options, kafka.address, kafka.logins, job.kafka_principal),
+                }
+                processes[job.name] = started.enter_context(started_job(job, own, self._log(job.name)))
+            for name, process in processes.items():
+                wait_for_job(name, process, self._log(name))
+                self._console.info(f"{name} done")
+
+    def _log(self, name: str) -> Path:
+        return self._logs / f"{name}.log"
 
     def _supervise(self, phases: Sequence[StartupPhase], environment: Mapping[str, str]) -> Supervisor:
         programs = [program for phase in phases for program in phase.programs]
@@ -157,7 +170,7 @@ class Launcher:
         self._started.append(phase)
         running = {program.name: supervisor.start(program.name) for program in phase.programs}
         for program in phase.programs:
-            phase.wait_ready(program, self._logs / f"{program.name}.log", running[program.name])
+            phase.wait_ready(program, self._log(program.name), running[program.name])
         self._console.info(f"{phase.title} ready in {time.monotonic() - began:.1f} s")
 
     def _addresses(self, database: Engine, kafka: Engine, urls: RoleUrls) -> dict[str, str]:

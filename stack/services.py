@@ -1,4 +1,4 @@
-"""The services of the stack, in start order, and the jobs that run before them."""
+"""The services of the stack, in start order, and the jobs that run, all at once, before them."""
 
 import sys
 from collections.abc import Mapping

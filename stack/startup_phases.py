@@ -6,7 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -190,7 +191,9 @@ def is_ready(port: int) -> bool:
         connection.close()
 
 
-def run_job(job: Job, environment: Mapping[str, str], log: Path) -> None:
+@contextmanager
+def started_job(job: Job, environment: Mapping[str, str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a job. It is killed if it still runs when the context ends."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             job.command,
@@ -202,11 +205,16 @@ def run_job(job: Job, environment: Mapping[str, str], log: Path) -> None:
             start_new_session=True,
         )
     try:
-        status = process.wait()
-    except BaseException:
-        send_signal(signal.SIGKILL, process_tree(process.pid))
-        process.wait()
-        raise
+        yield process
+    finally:
+        if process.poll() is None:
+            send_signal(signal.SIGKILL, process_tree(process.pid))
+            process.wait()
+
+
+def wait_for_job(name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a job has ended. Raises StackError with its output if it failed."""
+    status = process.wait()
     if status == EX_CONFIG:
         raise StackError(
             log.read_text(errors="replace").strip(),
@@ -215,7 +223,7 @@ def run_job(job: Job, environment: Mapping[str, str], log: Path) -> None:
     if status != 0:
         output_text = log.read_text(errors="replace").strip()
         raise StackError(
-            f"{job.name} failed with exit status {status}. Its output:\n{output_text}",
+            f"{name} failed with exit status {status}. Its output:\n{output_text}",
             f"Fix the cause and start again. Its output is also in {log}.",
         )
 

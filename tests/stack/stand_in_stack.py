@@ -24,11 +24,12 @@ SERVICES = [
 BROKEN_SERVICE = Service("broken", 2, (sys.executable, "-c", "raise SystemExit('no such setting')"))
 JOBS = [Job("prepare", (sys.executable, "-c", "print('prepared')"))]
 BROKEN_JOB = Job("broken-job", (sys.executable, "-c", "raise SystemExit('the schema is from the future')"))
+SLOW_JOB = Job("slow-job", (sys.executable, "-c", "import time; time.sleep(600)"))
 
 if __name__ == "__main__":
     services, jobs = list(SERVICES), list(JOBS)
     if "broken-service" in sys.argv:
         services.append(BROKEN_SERVICE)
     if "broken-job" in sys.argv:
-        jobs.append(BROKEN_JOB)
+        jobs += [BROKEN_JOB, SLOW_JOB]
     sys.exit(run(read_options(), services, jobs, no_demo))

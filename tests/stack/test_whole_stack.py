@@ -280,7 +280,7 @@ def test_service_that_cannot_start_stops_the_stack_with_exit_status_1(
 
 
 def test_job_that_fails_stops_the_stack_with_exit_status_1(start: Start, given: dict[str, str]) -> None:
-    """Its output is shown, and no service is started."""
+    """Its output is shown, the other jobs are killed, and no service is started."""
     stack = start("broken-job", **given)
     assert stack.wait_exit() == 1
     assert "the schema is from the future" in stack.output

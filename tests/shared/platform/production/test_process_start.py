@@ -19,7 +19,7 @@ from shared.platform.production.demo_data import OPERATOR
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from stack.errors import StackError
 from stack.services import JOBS
-from stack.startup_phases import run_job
+from stack.startup_phases import started_job, wait_for_job
 from tests.servers import ServiceProcess
 from tests.shared.platform.production.conftest import GOOD
 from tests.waiting import eventually
@@ -98,8 +98,9 @@ def test_process_prints_the_reasons_and_exits(repository_root: Path) -> None:
 def test_stack_shows_the_reasons_of_its_first_job(tmp_path: Path) -> None:
     """It does not start services that would all exit at once."""
     environment = {**os.environ, **BAD, "STACK_DIR": str(tmp_path)}  # noqa: TID251  as above
-    with pytest.raises(StackError) as refused:
-        run_job(JOBS[0], environment, tmp_path / "log")
+    log = tmp_path / "log"
+    with started_job(JOBS[0], environment, log) as process, pytest.raises(StackError) as refused:
+        wait_for_job(JOBS[0].name, process, log)
     assert [name for name in NAMED if f"\n  {name}" not in refused.value.problem] == []
     assert "Correct them" in refused.value.remedy
 
