@@ -9,9 +9,16 @@ from dataclasses import replace
 from time import monotonic
 from uuid import uuid4
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
+from tenacity import (
+    retry,
+    retry_if_exception,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_fixed,
+)
 
 from shared.domain.messages import AnyMessage, IntentEvent, decode
 from shared.domain.topics import ALL_TOPICS, PAYMENT_INTENT_EVENTS
@@ -24,6 +31,30 @@ from shared.platform.kafka.topic_setup import ensure_topics
 from shared.platform.settings import KafkaSettings
 from stack.kafka_passwords import KafkaLogins
 from tests.waiting import eventually
+
+_NO_COORDINATOR_YET = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
+@retry(
+    retry=retry_if_exception(
+        lambda error: isinstance(error, KafkaException) and error.args[0].code() in _NO_COORDINATOR_YET
+    ),
+    wait=wait_fixed(0.1),
+    stop=stop_after_delay(40),
+    reraise=True,
+)
+def commit_offset(settings: KafkaSettings, group: str, place: TopicPartition) -> None:
+    """Commit an offset for a group, also in a broker whose group coordinator is only starting."""
+    consumer = clients.consumer(settings, group)
+    try:
+        answers = consumer.commit(offsets=[place], asynchronous=False)
+    finally:
+        consumer.close()
+    assert not any(answer.error for answer in answers or [])
 
 
 class TopicReader:

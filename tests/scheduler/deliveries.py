@@ -16,6 +16,7 @@ from shared.platform.database.pool import Database
 from shared.platform.kafka import clients
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
+from tests.topics import commit_offset
 
 MINUTE = 60.0
 # The default thresholds, but every run sweeps and measures the backlog again.
@@ -160,13 +161,8 @@ class Line:
     def commit(self, topic: Topic, offset: int, partition: int = 0) -> None:
         """Commit the offset for the group of the topic."""
         assert topic.group is not None
-        consumer = clients.consumer(self.settings, topic.group)
         place = TopicPartition(clients.topic_name(self.settings, topic.name), partition, offset)
-        try:
-            answers = consumer.commit(offsets=[place], asynchronous=False)
-        finally:
-            consumer.close()
-        assert not any(answer.error for answer in answers or [])
+        commit_offset(self.settings, topic.group, place)
 
     def committed(self, topic: Topic, partition: int = 0) -> int:
         assert topic.group is not None

@@ -36,6 +36,7 @@ from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS
 from shared.platform.kafka.topic_definition import Topic
 from shared.platform.settings import KafkaSettings
 from tests.engines import TestEngines
+from tests.topics import commit_offset
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("has_access_control")
@@ -111,10 +112,9 @@ def commit_in_all_groups(settings: KafkaSettings) -> None:
     """Commit an offset in each group, so that it exists."""
     for topic in ALL_TOPICS:
         if topic.group:
-            consumer = clients.consumer(settings, topic.group)
-            offset = TopicPartition(clients.topic_name(settings, topic.name), 0, 0)
-            consumer.commit(offsets=[offset], asynchronous=False)
-            consumer.close()
+            commit_offset(
+                settings, topic.group, TopicPartition(clients.topic_name(settings, topic.name), 0, 0)
+            )
 
 
 def joinable_groups(settings: KafkaSettings) -> set[str]:
