@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Barrier, Event, Thread, Timer
 from time import monotonic, thread_time, time
 from typing import Any
 
@@ -185,6 +185,24 @@ class TestConnections:
         with ScriptedReceiver(script) as scripted:
             assert {send_one(client, scripted.url).status_code for _ in range(20)} == {200}
             assert scripted.connections == 20
+
+    def test_a_request_is_sent_twice_at_most(self, client: WebhookClient[object]) -> None:
+        """Also if there are many reused connections, and the receiver closes each without an answer."""
+        many = Barrier(10)
+        unanswered = []
+
+        def script(peer: Peer) -> None:
+            many.wait(30)  # so that there are ten connections
+            peer.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            if peer.read_request():
+                unanswered.append(peer)
+
+        with ScriptedReceiver(script) as scripted:
+            for tag in range(10):
+                client.start(tag, make_request(scripted.url))
+            assert {result.status_code for _, result in collect(client, 10)} == {200}
+            assert send_one(client, scripted.url).failure == TryFailure.BROKEN_ANSWER
+            assert len(unanswered) == 2
 
     def test_idle_connections_closed_by_the_receiver_use_no_cpu(self, client: WebhookClient[object]) -> None:
         """They stay in the epoll set, but curl does not wait for them: a ready one must not make poll spin."""

@@ -5,6 +5,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from errno import ECONNREFUSED
+from io import BytesIO
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -25,7 +26,9 @@ _CURL_DNS_CACHE_S = (
     60  # longer than our own cache, so that curl still has every address that we consider valid
 )
 _MAX_REUSABLE_HEADER_BYTES = 16 * 1024
-_MAX_IDLE_CONNECTION_S = 30
+_MAX_IDLE_CONNECTION_S = 4
+"""Less than the 5 seconds or more after which most servers close idle connections: a request that meets such a close is
+sent twice."""
 _MAX_CONNECTION_S = 120  # after that the name may have another address
 
 _FAILURES = {
@@ -67,8 +70,10 @@ class CurlHandle:
 
     __slots__ = (
         "_allow_private",
+        "_may_send_again",
         "_on_socket_open",
         "_proxy",
+        "_unsent",
         "body",
         "curl",
         "destination",
@@ -104,6 +109,8 @@ class CurlHandle:
         """The destination whose addresses this request adds to curl's DNS cache."""
         self.timeout_ms = 0
         self.url = ""
+        self._unsent = BytesIO()
+        self._may_send_again = False
         self.curl = pycurl.Curl()
         for option, value in self._options(trusted).items():
             self.curl.setopt(option, value)
@@ -116,9 +123,24 @@ class CurlHandle:
         if self.url != url:
             setopt(pycurl.URL, url)
             self.url = url
-        setopt(pycurl.POSTFIELDS, body)
+        self._unsent = BytesIO(body)
+        self._may_send_again = True
+        setopt(pycurl.POSTFIELDSIZE_LARGE, len(body))
+        setopt(pycurl.READFUNCTION, self._unsent.read)
         headers = (_CONTENT_TYPE, _SIGNATURE + signature, "Expect:")
         setopt(pycurl.HTTPHEADER, headers if trace is None else (*headers, _TRACE + trace))
+
+    def _rewind_body(self, _offset: int, _origin: int) -> int:
+        """Let curl send the body a second time, but not a third; this is curl's callback.
+
+        It asks if a reused connection was closed before an answer began, which is what a receiver does that closes an
+        idle connection at the moment of the next request. Of its own accord, curl would send up to six times.
+        """
+        if not self._may_send_again:
+            return int(pycurl.SEEKFUNC_FAIL)
+        self._may_send_again = False
+        self._unsent.seek(0)
+        return int(pycurl.SEEKFUNC_OK)
 
     def prepare(self, timeout_ms: int) -> None:
         """Set what is left: the time limit, and the addresses that curl connects to, or asks the proxy for."""
@@ -247,4 +269,5 @@ class CurlHandle:
             pycurl.HEADERFUNCTION: self.headers.append,
             pycurl.WRITEFUNCTION: self._take_body,
             pycurl.OPENSOCKETFUNCTION: self._open_socket,
+            pycurl.SEEKFUNCTION: self._rewind_body,
         }
