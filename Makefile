@@ -1,6 +1,6 @@
 # Two commands matter: `make run` and `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench lock clean style setup-run setup-dev
+.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench chaos-judge lock clean style setup-run setup-dev
 
 # Compiled files save seconds at each start of a process.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,6 +61,9 @@ screenshots: setup-dev ## take the screenshots in docs/images again, on a new st
 
 bench: setup-dev ## run the benchmarks, print a table and write $STACK_DIR/bench.json (ONLY=webhooks,api)
 	$(BIN)/python -m bench $(ONLY)
+
+chaos-judge: setup-dev ## judge the history of a run of make chaos again (HISTORY=file)
+	$(BIN)/python -m chaos.judge $(HISTORY)
 
 lock: setup-dev ## resolve the dependencies of pyproject.toml again into requirements/
 	bin/lock

@@ -126,6 +126,8 @@ class CreateAnswered(Record):
     http_status: int | None
     """None if there was no complete answer."""
     intent: IntentSeen | None
+    expires_at: float | None = None
+    """As requested; None if the request had none, so that the default holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,6 +234,7 @@ class TryShown(Record):
     began_at: float
     """On the product's clock."""
     result: str
+    """The HTTP status, or the name of a failure such as timeout."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,12 +274,19 @@ class History:
 
 
 def read_history(path: Path) -> Iterator[Record]:
-    """Yield the records in the order in which they were added. Raises ValueError for a line that is not a record."""
+    """Yield the records in the order in which they were added.
+
+    Raises ValueError for a line that is not a record, or a last one that is cut off because the run was killed.
+    """
     with path.open(encoding="ascii") as lines:
         for number, line in enumerate(lines, 1):
+            if not line.endswith("\n"):
+                raise ValueError(
+                    f"{path}: line {number}, the last, is cut off: the run was killed as it wrote it"
+                )
             try:
                 yield _parse(json.loads(line))
-            except (KeyError, TypeError, ValueError) as error:
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
                 problem = f"{path}: line {number} is not a record of a history: {error}"
                 raise ValueError(problem) from error
 

@@ -1,1 +1,0 @@
-"""The judge of `make chaos`."""

@@ -1,0 +1,92 @@
+"""Which request at a receiver was which recorded try of its delivery. Requests that were none are repeats.
+
+A try has the time when its request began, on the product's clock, and its result. A request belongs to it if it came
+about then and, where the try has an HTTP status, was answered so. As many requests as possible are matched, so that
+none is called a repeat that need not be one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chaos.history import TryShown
+from chaos.judge.receipts import Receipt, read_http_status
+from chaos.judge.run import Run
+
+REQUEST_SECONDS = 12.0
+"""A request takes 10 s at most (§6.6), and a busy machine may notice late."""
+CLOCK_SECONDS = 0.5
+"""How much earlier than its try, as recorded, a request may seem to arrive."""
+HELD_BACK_SECONDS = 120.0
+"""Around a fault, a request can arrive this much later than it began, or be recorded with a begin this much later."""
+
+_NO_ANSWER = ("hang", "close")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedTries:
+    receipt_of: dict[int, Receipt]
+    """By number of the try."""
+    repeats: list[Receipt]
+    unreceived: list[TryShown]
+    """Tries with an HTTP status that no receiver gave."""
+
+
+def match_tries(run: Run, delivery: str) -> MatchedTries:
+    """Return which receipt was which try of the delivery. It is computed once."""
+    if delivery not in run.matched_tries:
+        run.matched_tries[delivery] = _match(run, delivery)
+    return run.matched_tries[delivery]
+
+
+def _match(run: Run, delivery: str) -> MatchedTries:
+    receipts = run.receipts_of.get(delivery, [])
+    # Tries that were surely received come first: what is matched once stays matched.
+    tries = sorted(run.tries.get(delivery, ()), key=lambda one: read_http_status(one.result) is None)
+    candidates = [_candidates(run, one, receipts) for one in tries]
+    try_of: dict[int, int] = {}
+    for index in range(len(tries)):
+        _assign(index, candidates, try_of, set())
+    receipt_of = {tries[index].number: receipts[place] for place, index in try_of.items()}
+    return MatchedTries(
+        receipt_of,
+        [receipt for place, receipt in enumerate(receipts) if place not in try_of],
+        [one for one in tries if read_http_status(one.result) and one.number not in receipt_of],
+    )
+
+
+def _assign(index: int, candidates: Sequence[Sequence[int]], try_of: dict[int, int], seen: set[int]) -> bool:
+    """Give the try a receipt, moving others to other receipts if need be (a maximum bipartite matching)."""
+    for place in candidates[index]:
+        if place in seen:
+            continue
+        seen.add(place)
+        if place not in try_of or _assign(try_of[place], candidates, try_of, seen):
+            try_of[place] = index
+            return True
+    return False
+
+
+def _candidates(run: Run, one: TryShown, receipts: Sequence[Receipt]) -> list[int]:
+    """Return the places of the receipts that can belong to this try, the nearest in time first."""
+    first, last = run.clock.reached_at(one.began_at), run.clock.left_at(one.began_at)
+    http_status = read_http_status(one.result)
+    fitting = [
+        (abs(receipt.at - first), place)
+        for place, receipt in enumerate(receipts)
+        if _can_be(run, receipt, first, last) and _answer_fits(receipt, http_status)
+    ]
+    return [place for _, place in sorted(fitting)]
+
+
+def _can_be(run: Run, receipt: Receipt, first: float, last: float) -> bool:
+    if first - CLOCK_SECONDS <= receipt.at <= last + REQUEST_SECONDS:
+        return True
+    near = first - HELD_BACK_SECONDS <= receipt.at <= last + HELD_BACK_SECONDS
+    return near and run.faults.is_around(min(first, receipt.at), max(last, receipt.at))
+
+
+def _answer_fits(receipt: Receipt, http_status: int | None) -> bool:
+    """A try without an HTTP status may have been answered: the answer was lost, or late. A slow answer may be any."""
+    if http_status is None or receipt.http_status == http_status:
+        return True
+    return receipt.http_status is None and receipt.answer not in _NO_ANSWER

@@ -1,0 +1,444 @@
+"""A small history in which everything is as the spec says: each outcome of a payment, an expiry, a late payment,
+retries, a roll, a change of the URL, a resend, a pause, a kill and a jump of the clock. Tests then damage it.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from chaos.history import (
+    ApplicationRegistered,
+    AuditEnded,
+    ChargeAtBank,
+    ChargeSettledLate,
+    ClockMoved,
+    CreateAnswered,
+    CustomerClicked,
+    DeliveryShown,
+    DuplicateReported,
+    FaultBegan,
+    FaultEnded,
+    IntentSeen,
+    LoadStopped,
+    OutboxCounted,
+    Record,
+    ResendRequested,
+    RetrieveAnswered,
+    RunStarted,
+    SecretRolled,
+    SettlingEnded,
+    TryShown,
+    WebhookReceived,
+    WebhooksPaused,
+    WebhookUrlChanged,
+)
+
+START = 1_800_000_000.0
+DAY = 86_400.0
+JUMP_AT = 300.0
+JUMP = 90_000.0
+AMOUNT = 25_000
+DELAYS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
+SUCCEEDED = "payment_intent.succeeded"
+CANCELED = "payment_intent.canceled"
+OLD, NEW = "whsec_alpha_1", "whsec_alpha_2"
+ALPHA_URL, ALPHA_NEW_URL = "https://alpha.test/hook", "https://alpha.test/new"
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+def sign(body: str, secret: str) -> str:
+    return hmac.new(secret.encode(), body.encode("latin-1"), hashlib.sha256).hexdigest()
+
+
+def webhook_body(delivery: str, event: str, uuid: str) -> str:
+    return json.dumps({"id": delivery, "event": event, "data": {"uuid": uuid}}, separators=(",", ":"))
+
+
+class SampleRun:
+    """Adds records. Times are seconds after START."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.attempts = 0
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+
+    def product_time(self, at: float) -> float:
+        return START + at + (JUMP if at >= JUMP_AT else 0)
+
+    def register(self, application: str, url: str | None, secret: str, *, lives: bool = True) -> None:
+        self.add(
+            ApplicationRegistered(
+                at=START, application=application, webhook_url=url, secret=secret, receiver_lives=lives
+            )
+        )
+
+    def seen(self, uuid: str, status: str, created: float, updated: float) -> IntentSeen:
+        return IntentSeen(
+            uuid=uuid,
+            merchant_reference=f"order-{uuid}",
+            amount=AMOUNT,
+            status=status,
+            expires_at=self.product_time(created) + DAY,
+            updated_at=self.product_time(updated),
+        )
+
+    def create(self, application: str, uuid: str, at: float, http_status: int | None = 201) -> None:
+        seen = self.seen(uuid, "requires_payment_method", at, at) if http_status else None
+        self.add(
+            CreateAnswered(
+                at=START + at + 0.1,
+                began_at=START + at - 0.1,
+                application=application,
+                merchant_reference=f"order-{uuid}",
+                amount=AMOUNT,
+                http_status=http_status,
+                intent=seen,
+            )
+        )
+
+    def retrieve(
+        self, application: str, uuid: str, at: float, seen: IntentSeen | None, http_status: int | None = 200
+    ) -> None:
+        self.add(
+            RetrieveAnswered(
+                at=START + at + 0.1,
+                began_at=START + at,
+                application=application,
+                uuid=uuid,
+                http_status=http_status,
+                intent=seen,
+                after_settling=at > 430,
+            )
+        )
+
+    def click(self, uuid: str, at: float, page: str | None, click: str = "pay", script: str = "pays") -> None:
+        self.add(
+            CustomerClicked(
+                at=START + at + 0.5,
+                began_at=START + at,
+                uuid=uuid,
+                click=click,
+                method="card",
+                script=script,
+                http_status=200 if page else None,
+                page=page,
+            )
+        )
+
+    def charge(self, uuid: str, status: str) -> str:
+        self.attempts += 1
+        name = f"attempt-{self.attempts}"
+        self.add(
+            ChargeAtBank(
+                at=START + 435,
+                charge=f"charge-{self.attempts}",
+                uuid=uuid,
+                attempt=name,
+                amount=AMOUNT,
+                method="card",
+                status=status,
+            )
+        )
+        return name
+
+    def receive(
+        self,
+        application: str,
+        uuid: str,
+        event: str,
+        at: float,
+        *,
+        secret: str,
+        url: str,
+        answer: str = "200",
+    ) -> None:
+        body = webhook_body(delivery_id(uuid, event), event, uuid)
+        self.add(
+            WebhookReceived(
+                at=START + at,
+                application=application,
+                url=url,
+                connection=7,
+                signature=sign(body, secret),
+                body=body,
+                answer=answer,
+            )
+        )
+
+    def list_delivery(
+        self, application: str, uuid: str, event: str, status: str, tries: Sequence[tuple[float, str, bool]]
+    ) -> None:
+        """List a delivery with its tries: when each began, its result, and whether it was scheduled."""
+        delivery = delivery_id(uuid, event)
+        self.add(
+            DeliveryShown(
+                at=START + 436,
+                delivery=delivery,
+                application=application,
+                uuid=uuid,
+                event=event,
+                status=status,
+                scheduled_tries=sum(1 for *_, scheduled in tries if scheduled),
+            )
+        )
+        for number, (at, result, scheduled) in enumerate(tries, 1):
+            self.add(
+                TryShown(
+                    at=START + 436,
+                    delivery=delivery,
+                    number=number,
+                    scheduled=scheduled,
+                    began_at=self.product_time(at),
+                    result=result,
+                )
+            )
+
+    def deliver(
+        self,
+        application: str,
+        uuid: str,
+        event: str,
+        tries: Sequence[tuple[float, str]],
+        *,
+        secret: str,
+        url: str | None = None,
+    ) -> None:
+        """Receive and list a delivery without resends. Its last result decides its status."""
+        for at, answer in tries:
+            self.receive(
+                application,
+                uuid,
+                event,
+                at + 0.05,
+                secret=secret,
+                url=url or f"https://{application}.test/hook",
+                answer=answer,
+            )
+        status = "succeeded" if tries[-1][1] == "200" else "failed"
+        results = [(at, answer if answer.isdigit() else "broken_answer", True) for at, answer in tries]
+        self.list_delivery(application, uuid, event, status, results)
+
+    def pay(self, application: str, uuid: str, at: float) -> None:
+        """Create an intent, and pay it two seconds later."""
+        self.create(application, uuid, at)
+        self.click(uuid, at + 2, "paid")
+        self.charge(uuid, "paid")
+        self.retrieve(application, uuid, at + 3, self.seen(uuid, "succeeded", at, at + 2.3))
+        self.retrieve(application, uuid, 431, self.seen(uuid, "succeeded", at, at + 2.3))
+
+
+def delivery_id(uuid: str, event: str) -> str:
+    return f"delivery-{uuid}-{event.removeprefix('payment_intent.')}"
+
+
+def build_sample() -> list[Record]:
+    """Return a history that breaks no rule."""
+    run = SampleRun()
+    run.add(
+        RunStarted(
+            at=START,
+            seed=7,
+            seconds=400,
+            brokers=3,
+            retry_delays=DELAYS,
+            settle_seconds=60,
+            commit="0123abc",
+        )
+    )
+    run.register("alpha", ALPHA_URL, OLD)
+    run.register("beta", "https://beta.test/hook", "whsec_beta")
+    run.register("dead", "https://dead.test/hook", "whsec_dead", lives=False)
+    run.register("silent", None, "whsec_silent")
+    run.register("paused", "https://paused.test/hook", "whsec_paused")
+    _add_settings(run)
+    _add_alpha(run)
+    _add_beta(run)
+    _add_others(run)
+    _add_faults(run)
+    _add_end(run)
+    return run.records
+
+
+def _add_settings(run: SampleRun) -> None:
+    run.add(SecretRolled(at=START + 41, began_at=START + 40, application="alpha", secret=NEW))
+    run.add(
+        WebhookUrlChanged(
+            at=START + 51,
+            began_at=START + 50,
+            application="alpha",
+            webhook_url=ALPHA_NEW_URL,
+            acknowledged=True,
+        )
+    )
+    run.add(
+        WebhooksPaused(at=START + 21, began_at=START + 20, application="beta", paused=True, acknowledged=True)
+    )
+    run.add(
+        WebhooksPaused(
+            at=START + 31, began_at=START + 30, application="beta", paused=False, acknowledged=True
+        )
+    )
+    run.add(
+        WebhooksPaused(
+            at=START + 149, began_at=START + 148, application="paused", paused=True, acknowledged=True
+        )
+    )
+    run.add(
+        ResendRequested(
+            at=START + 60.5,
+            began_at=START + 60,
+            application="alpha",
+            delivery=delivery_id("card", SUCCEEDED),
+            acknowledged=True,
+        )
+    )
+
+
+def _add_alpha(run: SampleRun) -> None:
+    run.pay("alpha", "card", 10)
+    run.create("alpha", "card", 10, 200)
+    run.receive("alpha", "card", SUCCEEDED, 13, secret=OLD, url=ALPHA_URL)
+    run.receive("alpha", "card", SUCCEEDED, 61, secret=NEW, url=ALPHA_NEW_URL)
+    run.list_delivery("alpha", "card", SUCCEEDED, "succeeded", [(12.9, "200", True), (60.9, "200", False)])
+    run.pay("alpha", "retried", 20)
+    run.deliver("alpha", "retried", SUCCEEDED, [(22.5, "500"), (23.6, "close"), (25.8, "200")], secret=OLD)
+    run.pay("alpha", "across-roll", 36)
+    run.deliver("alpha", "across-roll", SUCCEEDED, [(38.6, "302"), (42, "200")], secret=OLD)
+    run.pay("alpha", "after-roll", 43)
+    run.deliver("alpha", "after-roll", SUCCEEDED, [(45.6, "200")], secret=NEW)
+    run.pay("alpha", "after-url", 53)
+    run.deliver("alpha", "after-url", SUCCEEDED, [(55.6, "200")], secret=NEW, url=ALPHA_NEW_URL)
+    run.create("alpha", "open", 310)
+    run.retrieve("alpha", "open", 432, run.seen("open", "requires_payment_method", 310, 310))
+
+
+def _add_beta(run: SampleRun) -> None:
+    run.create("beta", "code", 68)
+    run.click("code", 70, "code", script="asks_for_code")
+    run.click("code", 72, "paid", click="code")
+    run.charge("code", "paid")
+    run.retrieve("beta", "code", 431, run.seen("code", "succeeded", 68, 72.4))
+    run.deliver("beta", "code", SUCCEEDED, [(73, "200")], secret="whsec_beta")
+
+    run.create("beta", "twice", 74)
+    run.click("twice", 75, None)
+    run.click("twice", 76, "paid")
+    run.charge("twice", "paid")
+    duplicate = run.charge("twice", "paid")
+    run.add(DuplicateReported(at=START + 437, uuid="twice", attempt=duplicate))
+    run.retrieve("beta", "twice", 431, run.seen("twice", "succeeded", 74, 76.4))
+    run.deliver("beta", "twice", SUCCEEDED, [(77, "200")], secret="whsec_beta")
+
+    run.create("beta", "unanswered", 80)
+    run.click("unanswered", 81, None, script="pays_in_silence")
+    run.charge("unanswered", "paid")
+    run.retrieve("beta", "unanswered", 92, run.seen("unanswered", "processing", 80, 81.1))
+    run.retrieve("beta", "unanswered", 431, run.seen("unanswered", "succeeded", 80, 95))
+    run.deliver("beta", "unanswered", SUCCEEDED, [(96, "200")], secret="whsec_beta")
+
+    run.create("beta", "late", 98)
+    run.click("late", 99, "declined", script="declines")
+    run.charge("late", "paid")
+    run.retrieve("beta", "late", 305, run.seen("late", "canceled", 98, 301))
+    run.deliver("beta", "late", CANCELED, [(302, "200")], secret="whsec_beta")
+    run.add(
+        ChargeSettledLate(
+            at=START + 321, began_at=START + 320, uuid="late", charge="charge-9", acknowledged=True
+        )
+    )
+    run.retrieve("beta", "late", 431, run.seen("late", "succeeded", 98, 321))
+    run.deliver("beta", "late", SUCCEEDED, [(322, "200")], secret="whsec_beta")
+
+    # Its worker was killed after the first request, so it was sent again.
+    run.pay("beta", "repeated", 104)
+    run.receive("beta", "repeated", SUCCEEDED, 107, secret="whsec_beta", url="https://beta.test/hook")
+    run.deliver("beta", "repeated", SUCCEEDED, [(109, "200")], secret="whsec_beta")
+
+    # The answer was lost, but the intent was created, and expires unknown to its merchant.
+    run.create("beta", "unknown", 110, None)
+    run.deliver("beta", "unknown", CANCELED, [(303, "200")], secret="whsec_beta")
+
+
+def _add_others(run: SampleRun) -> None:
+    run.create("alpha", "declined", 120)
+    run.click("declined", 121, "declined", script="lacks_funds")
+    run.charge("declined", "declined")
+    run.retrieve("alpha", "declined", 122, run.seen("declined", "requires_payment_method", 120, 121.2))
+    run.click("declined", 306, "expired")
+    run.retrieve("alpha", "declined", 431, run.seen("declined", "canceled", 120, 301))
+    run.deliver("alpha", "declined", CANCELED, [(302.5, "200")], secret=NEW, url=ALPHA_NEW_URL)
+
+    run.pay("dead", "undeliverable", 130)
+    begins = [132.5]
+    for delay in DELAYS:
+        begins.append(begins[-1] + delay + 0.2)
+    run.deliver("dead", "undeliverable", SUCCEEDED, [(at, "500") for at in begins], secret="whsec_dead")
+
+    run.pay("silent", "without-url", 140)
+    run.pay("paused", "set-aside", 150)
+    run.list_delivery("paused", "set-aside", SUCCEEDED, "pending", [])
+
+
+def _add_faults(run: SampleRun) -> None:
+    run.add(FaultBegan(at=START + 106, number=1, fault="kill", target="webhooks-1", details=""))
+    run.add(FaultEnded(at=START + 111, number=1, problem=None))
+    run.add(FaultBegan(at=START + 299, number=2, fault="clock", target="postgres", details=""))
+    run.add(ClockMoved(at=START + JUMP_AT + 0.2, began_at=START + JUMP_AT - 0.2, seconds=JUMP))
+    run.add(FaultEnded(at=START + 301, number=2, problem=None))
+    run.add(FaultBegan(at=START + 380, number=3, fault="full_disk", target="broker-1", details=""))
+    run.add(FaultEnded(at=START + 380.1, number=3, problem="no file system of its own"))
+
+
+def _add_end(run: SampleRun) -> None:
+    run.add(LoadStopped(at=START + 400))
+    run.add(SettlingEnded(at=START + 430, settled=True, waits_for=()))
+    run.add(OutboxCounted(at=START + 438, rows=0))
+    run.add(AuditEnded(at=START + 440, exit_status=0, findings=()))
+
+
+def find_record(records: Sequence[Record], kind: type[Kind], **fields: Any) -> Kind:
+    """Return the first record of this kind whose fields have these values; `intent__status` looks into the intent."""
+
+    def fits(record: Record) -> bool:
+        for name, expected in fields.items():
+            value: Any = record
+            for part in name.split("__"):
+                value = getattr(value, part, None)
+            if value != expected:
+                return False
+        return True
+
+    return next(record for record in records if isinstance(record, kind) and fits(record))
+
+
+def replaced(records: Sequence[Record], old: Record, *new: Record) -> list[Record]:
+    """Return the records with `new` at the place of `old`."""
+    place = next(index for index, record in enumerate(records) if record is old)
+    return [*records[:place], *new, *records[place + 1 :]]
+
+
+def changed(
+    records: Sequence[Record], kind: type[Record], change: dict[str, Any], **fields: Any
+) -> list[Record]:
+    """Return the records with the first fitting one changed; `intent__status` changes the intent in it."""
+    old = find_record(records, kind, **fields)
+    inner = {name.removeprefix("intent__"): value for name, value in change.items() if "__" in name}
+    outer = {name: value for name, value in change.items() if "__" not in name}
+    if inner:
+        assert isinstance(old, CreateAnswered | RetrieveAnswered)
+        assert old.intent is not None
+        outer["intent"] = replace(old.intent, **inner)
+    return replaced(records, old, replace(old, **outer))
+
+
+def without(records: Sequence[Record], kind: type[Record], **fields: Any) -> list[Record]:
+    return replaced(records, find_record(records, kind, **fields))
+
+
+Damage = Callable[[list[Record]], list[Record]]
