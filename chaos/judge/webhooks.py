@@ -9,6 +9,7 @@ from chaos.judge.changes import earliest_change, sure_changes
 from chaos.judge.receipts import SUCCEEDED, Receipt
 from chaos.judge.rules import Breach, Damage, RuleTable, clock_time
 from chaos.judge.run import Run
+from chaos.judge.try_matching import match_tries
 
 TABLE = RuleTable()
 
@@ -119,6 +120,20 @@ def change_is_received(run: Run) -> Iterator[Breach]:
                 yield uuid, f"{event}, which happened after {clock_time(changed)}, was never received"
 
 
+@TABLE.add(Damage.LOST, needs_end=True)
+def change_has_a_delivery(run: Run) -> Iterator[Breach]:
+    """Every succeeded or canceled change has a delivery if its application had a URL, also if it cannot be sent."""
+    listed = {(one.uuid, one.event) for one in run.deliveries.values()}
+    for uuid, intent in run.intents.items():
+        application = run.applications.get(intent.application)
+        if application is None:
+            continue
+        for event in sure_changes(intent):
+            changed = earliest_change(run, uuid, event)
+            if changed >= application.surely_has_url_since and (uuid, event) not in listed:
+                yield uuid, f"{event}, which happened after {clock_time(changed)}, has no delivery"
+
+
 @TABLE.add(Damage.WRONG)
 def signature_is_valid(run: Run) -> Iterator[Breach]:
     """Every webhook is signed with a secret of its application, over the raw body, in lowercase hexadecimal."""
@@ -158,6 +173,10 @@ def url_is_of_its_time(run: Run) -> Iterator[Breach]:
         if not _in_force(run, receipt, periods):
             times = "; ".join(map(_period_text, periods)) or "never"
             yield receipt.id, f"received at {clock_time(receipt.at)} at {receipt.url}, which was set {times}"
+    for id_, shown in run.deliveries.items():
+        application = run.applications.get(shown.application)
+        if application is not None and not any(period.value for period in application.urls):
+            yield id_, f"it is listed at {clock_time(shown.at)}, but {shown.application} never had a URL"
 
 
 def _in_force(run: Run, receipt: Receipt, periods: Sequence[Period]) -> bool:
@@ -185,3 +204,25 @@ def retries_keep_secret_and_url(run: Run) -> Iterator[Breach]:
         if len(targets) > 1 and id_ not in run.resends:
             times = ", ".join(clock_time(receipt.at) for receipt in receipts[:5])
             yield id_, f"its requests at {times} had {len(targets)} different URLs or secrets"
+
+
+@TABLE.add(Damage.WRONG, needs_end=True)
+def resend_uses_current_secret_and_url(run: Run) -> Iterator[Breach]:
+    """A resend goes to the URL, and is signed with the secret, that the application has at that time."""
+    for id_, resends in run.resends.items():
+        matched = match_tries(run, id_)
+        # With repeats it is not clear which request was the resend.
+        if matched.repeats:
+            continue
+        since = min(resend.began_at for resend in resends)
+        for one in run.tries.get(id_, ()):
+            receipt = matched.receipt_of.get(one.number)
+            if receipt is None or one.scheduled:
+                continue
+            application = run.applications[receipt.application]
+            urls = [period for period in application.urls if period.value == receipt.url]
+            secrets = [receipt.secret] if receipt.secret else []
+            if not all(
+                any(one.overlaps(since, receipt.at) for one in both) for both in (urls, secrets) if both
+            ):
+                yield id_, f"the resend received at {clock_time(receipt.at)} has an earlier URL or secret"

@@ -5,9 +5,7 @@ retries, a roll, a change of the URL, a resend, a pause, a kill and a jump of th
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
 from chaos.history import (
     ApplicationRegistered,
@@ -46,8 +44,6 @@ SUCCEEDED = "payment_intent.succeeded"
 CANCELED = "payment_intent.canceled"
 OLD, NEW = "whsec_alpha_1", "whsec_alpha_2"
 ALPHA_URL, ALPHA_NEW_URL = "https://alpha.test/hook", "https://alpha.test/new"
-
-Kind = TypeVar("Kind", bound=Record)
 
 
 def sign(body: str, secret: str) -> str:
@@ -400,45 +396,3 @@ def _add_end(run: SampleRun) -> None:
     run.add(SettlingEnded(at=START + 430, settled=True, waits_for=()))
     run.add(OutboxCounted(at=START + 438, rows=0))
     run.add(AuditEnded(at=START + 440, exit_status=0, findings=()))
-
-
-def find_record(records: Sequence[Record], kind: type[Kind], **fields: Any) -> Kind:
-    """Return the first record of this kind whose fields have these values; `intent__status` looks into the intent."""
-
-    def fits(record: Record) -> bool:
-        for name, expected in fields.items():
-            value: Any = record
-            for part in name.split("__"):
-                value = getattr(value, part, None)
-            if value != expected:
-                return False
-        return True
-
-    return next(record for record in records if isinstance(record, kind) and fits(record))
-
-
-def replaced(records: Sequence[Record], old: Record, *new: Record) -> list[Record]:
-    """Return the records with `new` at the place of `old`."""
-    place = next(index for index, record in enumerate(records) if record is old)
-    return [*records[:place], *new, *records[place + 1 :]]
-
-
-def changed(
-    records: Sequence[Record], kind: type[Record], change: dict[str, Any], **fields: Any
-) -> list[Record]:
-    """Return the records with the first fitting one changed; `intent__status` changes the intent in it."""
-    old = find_record(records, kind, **fields)
-    inner = {name.removeprefix("intent__"): value for name, value in change.items() if "__" in name}
-    outer = {name: value for name, value in change.items() if "__" not in name}
-    if inner:
-        assert isinstance(old, CreateAnswered | RetrieveAnswered)
-        assert old.intent is not None
-        outer["intent"] = replace(old.intent, **inner)
-    return replaced(records, old, replace(old, **outer))
-
-
-def without(records: Sequence[Record], kind: type[Record], **fields: Any) -> list[Record]:
-    return replaced(records, find_record(records, kind, **fields))
-
-
-Damage = Callable[[list[Record]], list[Record]]
