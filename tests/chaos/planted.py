@@ -14,7 +14,8 @@ from chaos.history import (
 )
 from chaos.judge.settling import AUDIT_AGREES
 from chaos.judge.verdict import RULES, judge
-from tests.chaos.sample_run import START, SampleRun, build_sample, sign
+from tests.chaos.run_builder import START, RunBuilder, sign
+from tests.chaos.sample_run import build_sample
 
 Kind = TypeVar("Kind", bound=Record)
 Damage = Callable[[list[Record]], list[Record]]
@@ -93,11 +94,11 @@ def add(*added: Record) -> Damage:
     return lambda records: [*records, *added]
 
 
-def add_run(fill: Callable[[SampleRun], object]) -> Damage:
+def add_run(fill: Callable[[RunBuilder], object]) -> Damage:
     """Add what `fill` adds to a run."""
 
     def damage(records: list[Record]) -> list[Record]:
-        run = SampleRun()
+        run = RunBuilder()
         run.attempts = 100
         fill(run)
         return [*records, *run.records]
@@ -124,7 +125,7 @@ def retrieve(application: str, uuid: str, at: float, status: str, created: float
 
 
 def final_status(uuid: str, status: str, created: float, updated: float) -> Damage:
-    seen = SampleRun().seen(uuid, status, created, updated)
+    seen = RunBuilder().seen(uuid, status, created, updated)
     return change(RetrieveAnswered, {"intent": seen}, uuid=uuid, after_settling=True)
 
 

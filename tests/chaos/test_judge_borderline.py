@@ -36,16 +36,8 @@ from tests.chaos.planted import (
     request_of,
     sign_with,
 )
-from tests.chaos.sample_run import (
-    ALPHA_URL,
-    JUMP,
-    OLD,
-    START,
-    SUCCEEDED,
-    SampleRun,
-    build_sample,
-    delivery_id,
-)
+from tests.chaos.run_builder import JUMP, START, SUCCEEDED, RunBuilder, delivery_id
+from tests.chaos.sample_run import ALPHA_URL, OLD, build_sample
 
 _CARD = delivery_id("card", SUCCEEDED)
 _RETRIED = delivery_id("retried", SUCCEEDED)
@@ -61,7 +53,7 @@ def _add_fault(began_at: float, ended_at: float) -> list[Record]:
     ]
 
 
-def _retrieve_while_paid(run: SampleRun) -> None:
+def _retrieve_while_paid(run: RunBuilder) -> None:
     """A retrieve that began before the payment was seen, and ended after it."""
     run.retrieve("alpha", "card", 12.4, run.seen("card", "processing", 10, 12.1))
     slow = run.records.pop()
@@ -69,13 +61,13 @@ def _retrieve_while_paid(run: SampleRun) -> None:
     run.add(replace(slow, at=START + 14))
 
 
-def _retry_over_the_jump(run: SampleRun) -> None:
+def _retry_over_the_jump(run: RunBuilder) -> None:
     """Its first retry is due at once, because the clock jumps in between."""
     run.pay("beta", "jumped", 296)
     run.deliver("beta", "jumped", SUCCEEDED, [(299.5, "500"), (300.3, "200")], secret="whsec_beta")
 
 
-def _in_flight_at_the_jump(run: SampleRun) -> None:
+def _in_flight_at_the_jump(run: RunBuilder) -> None:
     """The jump comes between the request and its recording: its begin is counted back from the new time."""
     run.pay("beta", "jumped", 290)
     run.receive(
@@ -87,11 +79,11 @@ def _in_flight_at_the_jump(run: SampleRun) -> None:
     run.add(replace(shown, began_at=START + 297 + JUMP))
 
 
-def _canceled_during_the_jump(run: SampleRun) -> None:
+def _canceled_during_the_jump(run: RunBuilder) -> None:
     run.retrieve("beta", "late", 299.9, run.seen("late", "canceled", 98, 300))
 
 
-def _url_set_later(run: SampleRun) -> None:
+def _url_set_later(run: RunBuilder) -> None:
     """What happened before the URL was set is not owed (§6.1)."""
     run.add(
         WebhookUrlChanged(

@@ -27,7 +27,8 @@ from tests.chaos.planted import (
     never_sent,
     planted,
 )
-from tests.chaos.sample_run import AMOUNT, CANCELED, START, SUCCEEDED, build_sample, delivery_id
+from tests.chaos.run_builder import AMOUNT, CANCELED, START, SUCCEEDED, delivery_id
+from tests.chaos.sample_run import build_sample
 
 PLANTED = [
     planted(

@@ -21,7 +21,7 @@ from tests.chaos.planted import (
     repeat_request,
     request_of,
 )
-from tests.chaos.sample_run import CANCELED, START, SUCCEEDED, delivery_id
+from tests.chaos.run_builder import CANCELED, START, SUCCEEDED, delivery_id
 
 _CARD = delivery_id("card", SUCCEEDED)
 _RETRIED = delivery_id("retried", SUCCEEDED)

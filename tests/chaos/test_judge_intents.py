@@ -21,7 +21,8 @@ from tests.chaos.planted import (
     planted,
     retrieve,
 )
-from tests.chaos.sample_run import ALPHA_NEW_URL, CANCELED, DAY, NEW, START, SampleRun, delivery_id
+from tests.chaos.run_builder import CANCELED, DAY, START, RunBuilder, delivery_id
+from tests.chaos.sample_run import ALPHA_NEW_URL, NEW
 
 _LATE = delivery_id("late", CANCELED)
 _DECLINED = delivery_id("declined", CANCELED)
@@ -29,7 +30,7 @@ _DECLINED = delivery_id("declined", CANCELED)
 
 def _create_second_intent(records: list[Record]) -> list[Record]:
     """Answer a repeated create of `card` with an intent of its own, which then expires."""
-    run = SampleRun()
+    run = RunBuilder()
     run.create("alpha", "other", 10, 200)
     run.retrieve("alpha", "other", 431, run.seen("other", "canceled", 10, 301))
     created, final = run.records

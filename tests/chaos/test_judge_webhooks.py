@@ -21,18 +21,8 @@ from tests.chaos.planted import (
     request_of,
     sign_with,
 )
-from tests.chaos.sample_run import (
-    ALPHA_NEW_URL,
-    ALPHA_URL,
-    CANCELED,
-    NEW,
-    OLD,
-    SUCCEEDED,
-    build_sample,
-    delivery_id,
-    sign,
-    webhook_body,
-)
+from tests.chaos.run_builder import CANCELED, SUCCEEDED, delivery_id, sign, webhook_body
+from tests.chaos.sample_run import ALPHA_NEW_URL, ALPHA_URL, NEW, OLD, build_sample
 
 _CARD = delivery_id("card", SUCCEEDED)
 _RETRIED = delivery_id("retried", SUCCEEDED)
