@@ -153,7 +153,7 @@ class CustomerClicked(Record):
     """What the sandbox was to do: a name of its scripted outcomes."""
     http_status: int | None
     page: str | None
-    """What the page said: paid, declined, code, confirming, expired, error; None if there was no page."""
+    """What the page said: paid, declined, code, confirming, expired, form, error; None if there was no page."""
 
 
 @dataclass(frozen=True, kw_only=True)

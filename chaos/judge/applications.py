@@ -10,7 +10,7 @@ from math import inf
 
 from chaos.history import ApplicationRegistered, SecretRolled, WebhooksPaused, WebhookUrlChanged
 
-LOST_REQUEST_SECONDS = 120.0
+LOST_REQUEST_SECONDS = 60.0
 """A request that was given up takes effect within this time, or never: no fault holds it back for longer."""
 
 
@@ -82,9 +82,15 @@ class Application:
         """From when on a change is owed to the receiver: events from before the URL was set are not sent (§6.1)."""
         return min((url.at for url in self._urls if url.value and url.acknowledged), default=inf)
 
-    @property
-    def was_ever_paused(self) -> bool:
-        return any(change.paused for change in self._pauses)
+    def may_be_paused_between(self, begin: float, end: float) -> bool:
+        """Return whether its webhooks can have been paused at some time between `begin` and `end`."""
+        resumed = [change for change in self._pauses if not change.paused and change.acknowledged]
+        return any(
+            pause.began_at <= end
+            and min((one.at for one in resumed if one.began_at >= pause.at), default=inf) >= begin
+            for pause in self._pauses
+            if pause.paused
+        )
 
     @property
     def may_be_paused_at_end(self) -> bool:

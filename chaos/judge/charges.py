@@ -56,6 +56,24 @@ def paid_once(run: Run) -> Iterator[Breach]:
 
 
 @TABLE.add(Damage.DOUBLED, needs_end=True)
+def second_payment_has_a_reason(run: Run) -> Iterator[Breach]:
+    """A customer pays twice only if a charge was settled late, or a fault was around while they paid."""
+    for uuid in run.charges:
+        paid = {charge.charge for charge in _paid(run, uuid)}
+        late = {settlement.charge for settlement in run.late_settlements.get(uuid, ())}
+        clicks = run.clicks.get(uuid, ())
+        if len(paid) < 2 or paid & late or not clicks:
+            continue
+        begin, end = min(click.began_at for click in clicks), max(click.at for click in clicks)
+        if not run.faults.is_around(begin, end):
+            times = ", ".join(clock_time(click.began_at) for click in clicks)
+            yield (
+                uuid,
+                f"the charges {', '.join(sorted(paid))} are paid, after clicks at {times} and no fault",
+            )
+
+
+@TABLE.add(Damage.DOUBLED, needs_end=True)
 def one_click_one_charge(run: Run) -> Iterator[Breach]:
     """An intent has no more charges than its customer sent the payment form, with or without an answer."""
     for uuid, charges in run.charges.items():

@@ -1,9 +1,10 @@
 """Rules about deliveries and their tries (§6.6): what the dashboard shows, compared with what receivers saw."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from chaos.history import DeliveryShown, TryShown
-from chaos.judge.receipts import is_success, read_http_status
+from chaos.judge.receipts import Receipt, is_success, read_http_status
 from chaos.judge.rules import Breach, Damage, RuleTable, clock_time
 from chaos.judge.run import Run
 from chaos.judge.try_matching import MatchedTries, match_tries
@@ -15,6 +16,9 @@ EARLY_SECONDS = 0.1
 """How much a retry may seem to be early: times are rounded to milliseconds, and clocks are read one after the other."""
 RECORDED_SECONDS = 180.0
 """A try that is ever recorded is recorded within this time after its request, whatever failed meanwhile."""
+RESEND_SECONDS = 120.0
+"""A resend is sent within this time, whatever fails meanwhile."""
+_REPLACED_SECONDS = 2.0
 
 
 def _scheduled(run: Run, delivery: str) -> list[TryShown]:
@@ -133,11 +137,41 @@ def accepted_delivery_succeeds(run: Run) -> Iterator[Breach]:
 @TABLE.add(Damage.DOUBLED, needs_end=True)
 def repeat_only_around_fault(run: Run) -> Iterator[Breach]:
     """A request that is no recorded try, a repeat, comes only around a fault of a process, a store or the network."""
+    for id_, repeat in _unexcused_repeats(run):
+        if _closed_connection(run, id_, repeat) is None:
+            yield (
+                id_,
+                f"it was sent at {clock_time(repeat.at)}, which is no recorded try, and no fault was around",
+            )
+
+
+@TABLE.add(Damage.DOUBLED, needs_end=True)
+def closed_connection_is_not_replaced(run: Run) -> Iterator[Breach]:
+    """A request whose connection the receiver closed is not sent at once on another one, without a fault around."""
+    for id_, repeat in _unexcused_repeats(run):
+        closed = _closed_connection(run, id_, repeat)
+        if closed is not None:
+            connections = f"on the connections {closed[0].connection} and {closed[1].connection}"
+            times = f"at {clock_time(closed[0].at)}, when it was closed, and at {clock_time(closed[1].at)}"
+            yield id_, f"it came {connections} {times}, but this is one recorded try"
+
+
+def _unexcused_repeats(run: Run) -> Iterator[tuple[str, Receipt]]:
     for id_, matched in all_repeats(run):
         for repeat in matched.repeats:
             if not run.faults.process_or_network_is_around(repeat.at, repeat.at):
-                came = f"it was sent at {clock_time(repeat.at)}, on connection {repeat.connection}"
-                yield id_, f"{came}, which is no recorded try, and no fault was around"
+                yield id_, repeat
+
+
+def _closed_connection(run: Run, id_: str, repeat: Receipt) -> tuple[Receipt, Receipt] | None:
+    """Return the repeat and its neighbour if the second of them came at once after the first's connection was closed."""
+    receipts = run.receipts_of[id_]
+    for first, second in pairwise(receipts):
+        if repeat not in (first, second) or first.answer != "close":
+            continue
+        if second.connection != first.connection and second.at - first.at < _REPLACED_SECONDS:
+            return first, second
+    return None
 
 
 @TABLE.add(Damage.DOUBLED, needs_end=True)
@@ -170,14 +204,18 @@ def all_repeats(run: Run) -> Iterator[tuple[str, MatchedTries]]:
 
 @TABLE.add(Damage.LOST, needs_end=True)
 def resend_is_one_try(run: Run) -> Iterator[Breach]:
-    """Each acknowledged resend makes one try, unless its application was paused, and no other resend does."""
+    """Each acknowledged resend makes one try, unless its application is paused then, and there are no others."""
     for id_, shown in run.deliveries.items():
         resends = run.resends.get(id_, [])
         made = sum(1 for one in run.tries.get(id_, ()) if not one.scheduled)
         application = run.applications.get(shown.application)
-        owed = sum(1 for resend in resends if resend.acknowledged)
-        if application is None or application.was_ever_paused:
-            owed = 0
+        owed = sum(
+            1
+            for one in resends
+            if one.acknowledged
+            and application is not None
+            and not application.may_be_paused_between(one.began_at, one.at + RESEND_SECONDS)
+        )
         if not owed <= made <= len(resends):
             times = ", ".join(clock_time(resend.began_at) for resend in resends) or "never"
             yield id_, f"a resend was requested {len(resends)} times ({times}), and {made} were made"

@@ -29,7 +29,7 @@ def acknowledged_intent_exists(run: Run) -> Iterator[Breach]:
 def final_state_is_known(run: Run) -> Iterator[Breach]:
     """After settling, every acknowledged intent can be retrieved."""
     for intent in run.intents.values():
-        if intent.final is None:
+        if intent.final is None and intent.is_acknowledged:
             yield intent.uuid, f"known since {clock_time(intent.known_since)}, not retrieved after settling"
 
 
@@ -134,8 +134,28 @@ def error_only_around_fault(run: Run) -> Iterator[Breach]:
     answers: list[CreateAnswered | RetrieveAnswered] = [*run.creates, *run.retrieves]
     for answer in answers:
         status = answer.http_status
-        failed = status is None or status >= 500 or status in _SHED
+        failed = _is_unanswered(run, answer) if status is None else status >= 500 or status in _SHED
         if failed and not run.faults.is_around(answer.began_at, answer.at):
             subject = answer.uuid if isinstance(answer, RetrieveAnswered) else answer.merchant_reference
             times = f"between {clock_time(answer.began_at)} and {clock_time(answer.at)}"
             yield subject, f"a request {times} was answered {status or 'not at all'}, with no fault around it"
+
+
+def _is_unanswered(run: Run, answer: CreateAnswered | RetrieveAnswered) -> bool:
+    """Return whether a client waited in vain. After the load has stopped, clients give up what they do not need."""
+    if isinstance(answer, RetrieveAnswered) and answer.after_settling:
+        return True
+    return run.load_stopped is None or answer.at <= run.load_stopped.at
+
+
+@TABLE.add(Damage.WRONG)
+def intent_was_requested(run: Run) -> Iterator[Breach]:
+    """Every intent has a reference that its application sent, with or without an answer."""
+    requested = {(create.application, create.merchant_reference) for create in run.creates}
+    for intent in run.intents.values():
+        if (intent.application, intent.first.merchant_reference) not in requested:
+            reference = intent.first.merchant_reference
+            yield (
+                intent.uuid,
+                f"{intent.application} never sent {reference}, seen at {clock_time(intent.known_since)}",
+            )

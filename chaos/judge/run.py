@@ -56,6 +56,8 @@ class Intent:
 
     uuid: str
     application: str
+    is_acknowledged: bool = False
+    """Whether a create was answered with it. Otherwise it is only known from a webhook, after a lost answer."""
     sightings: list[Sighting] = field(default_factory=list)
     final: IntentSeen | None = None
     """As it was after settling."""
@@ -149,8 +151,10 @@ def _add_answer(run: Run, answer: CreateAnswered | RetrieveAnswered) -> None:
     intent = run.intents.get(uuid)
     if intent is None:
         intent = run.intents[uuid] = Intent(uuid, answer.application)
-    if isinstance(answer, CreateAnswered) and answer.http_status == 201:
-        intent.application = answer.application
+    if isinstance(answer, CreateAnswered):
+        intent.is_acknowledged = True
+        if answer.http_status == 201:
+            intent.application = answer.application
     intent.sightings.append(Sighting(answer.began_at, answer.at, answer.intent))
     if isinstance(answer, RetrieveAnswered) and answer.after_settling:
         intent.final, intent.final_began_at = answer.intent, answer.began_at

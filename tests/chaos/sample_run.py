@@ -115,10 +115,15 @@ def _add_beta(run: RunBuilder) -> None:
     run.deliver("beta", "code", SUCCEEDED, [(73, "200")], secret="whsec_beta")
 
     run.create("beta", "twice", 74)
-    run.click("twice", 75, None)
+    run.click("twice", 75, "declined", script="declines")
     run.click("twice", 76, "paid")
-    run.charge("twice", "paid")
+    run.add(
+        ChargeSettledLate(
+            at=START + 79, began_at=START + 78, uuid="twice", charge="charge-7", acknowledged=True
+        )
+    )
     duplicate = run.charge("twice", "paid")
+    run.charge("twice", "paid")
     run.add(DuplicateReported(at=START + 437, uuid="twice", attempt=duplicate))
     run.retrieve("beta", "twice", 431, run.seen("twice", "succeeded", 74, 76.4))
     run.deliver("beta", "twice", SUCCEEDED, [(77, "200")], secret="whsec_beta")
@@ -137,7 +142,7 @@ def _add_beta(run: RunBuilder) -> None:
     run.deliver("beta", "late", CANCELED, [(302, "200")], secret="whsec_beta")
     run.add(
         ChargeSettledLate(
-            at=START + 321, began_at=START + 320, uuid="late", charge="charge-9", acknowledged=True
+            at=START + 321, began_at=START + 320, uuid="late", charge="charge-10", acknowledged=True
         )
     )
     run.retrieve("beta", "late", 431, run.seen("late", "succeeded", 98, 321))

@@ -8,6 +8,7 @@ from chaos.history import (
     ClockMoved,
     CreateAnswered,
     DeliveryShown,
+    DuplicateReported,
     FaultBegan,
     FaultEnded,
     Record,
@@ -157,6 +158,22 @@ SILENT = [
     ),
     planted(
         "a form without an answer that charged nothing", add_run(lambda run: run.click("open", 312, None))
+    ),
+    planted(
+        "a customer pays twice around a fault",
+        both(
+            add_run(lambda run: run.click("repeated", 106.2, None)),
+            add_run(lambda run: run.charge("repeated", "paid")),
+            add(DuplicateReported(at=START + 437, uuid="repeated", attempt="attempt-101")),
+        ),
+    ),
+    planted(
+        "an intent whose create got no answer is retrieved after its webhook",
+        add_run(lambda run: run.retrieve("beta", "unknown", 304, run.seen("unknown", "canceled", 110, 301))),
+    ),
+    planted(
+        "a client gives up after the load has stopped",
+        add_run(lambda run: run.retrieve("alpha", "card", 420, None, None)),
     ),
     planted("a retry over a jump of the clock", add_run(_retry_over_the_jump)),
     planted("a request in flight while the clock jumps", add_run(_in_flight_at_the_jump)),

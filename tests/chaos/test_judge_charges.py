@@ -64,6 +64,15 @@ PLANTED = [
     ),
     planted("a duplicate is not reported", drop(DuplicateReported, uuid="twice"), "paid-once"),
     planted(
+        "a customer pays twice, with no fault around",
+        both(
+            add_run(lambda run: run.click("card", 12.1, "paid")),
+            add_run(lambda run: run.charge("card", "paid")),
+            add(DuplicateReported(at=START + 437, uuid="card", attempt="attempt-101")),
+        ),
+        "second-payment-has-a-reason",
+    ),
+    planted(
         "one click makes two charges",
         add_run(lambda run: run.charge("card", "declined")),
         "one-click-one-charge",
@@ -75,6 +84,7 @@ PLANTED = [
             add(DuplicateReported(at=START + 437, uuid="unanswered", attempt="attempt-101")),
         ),
         "one-click-one-charge",
+        "second-payment-has-a-reason",
     ),
     planted(
         "a code makes a second charge",

@@ -143,6 +143,11 @@ PLANTED = [
     ),
     planted("a request is repeated without a fault", repeat_request(_CODE, 75), "repeat-only-around-fault"),
     planted(
+        "a request is sent again because its connection was closed",
+        repeat_request(_RETRIED, 23.7, connection=8),
+        "closed-connection-is-not-replaced",
+    ),
+    planted(
         "a jump of the clock is no excuse for a repeat",
         repeat_request(_LATE, 303),
         "repeat-only-around-fault",

@@ -118,6 +118,11 @@ PLANTED = [
         add_run(lambda run: run.create("alpha", "shed", 20, None)),
         "error-only-around-fault",
     ),
+    planted(
+        "an intent that its application never asked for",
+        retrieve("beta", "ghost", 200, "requires_payment_method", 190),
+        "intent-was-requested",
+    ),
     planted("an unknown status", retrieve("alpha", "card", 11, "paid", 10), "status-is-of-the-spec"),
     planted(
         "succeeded is not final",
