@@ -164,7 +164,7 @@ def _unexcused_repeats(run: Run) -> Iterator[tuple[str, Receipt]]:
 
 
 def _closed_connection(run: Run, id_: str, repeat: Receipt) -> tuple[Receipt, Receipt] | None:
-    """Return the repeat and its neighbour if the second of them came at once after the first's connection was closed."""
+    """Return the repeat and its neighbour if the second of them came at once after the first was closed."""
     receipts = run.receipts_of[id_]
     for first, second in pairwise(receipts):
         if repeat not in (first, second) or first.answer != "close":

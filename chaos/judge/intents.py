@@ -102,6 +102,20 @@ def _expiry_fits(create: CreateAnswered) -> bool:
 
 
 @TABLE.add(Damage.WRONG)
+def answer_has_an_intent(run: Run) -> Iterator[Breach]:
+    """An answer with 200 or 201 has an intent with all its fields, and a retrieve the intent that was asked for."""
+    answers: list[CreateAnswered | RetrieveAnswered] = [*run.creates, *run.retrieves]
+    for answer in answers:
+        if answer.http_status not in (200, 201):
+            continue
+        asked = answer.uuid if isinstance(answer, RetrieveAnswered) else None
+        if answer.intent is None or asked not in (None, answer.intent.uuid):
+            seen = answer.intent.uuid if answer.intent else "nothing that can be read"
+            subject = answer.uuid if isinstance(answer, RetrieveAnswered) else answer.merchant_reference
+            yield subject, f"it was answered {answer.http_status} at {clock_time(answer.at)} with {seen}"
+
+
+@TABLE.add(Damage.WRONG)
 def valid_request_is_accepted(run: Run) -> Iterator[Breach]:
     """No valid request is refused: no create with 4xx, no retrieve by the owner with 401 or 403."""
     for create in run.creates:

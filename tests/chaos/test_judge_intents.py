@@ -99,6 +99,16 @@ PLANTED = [
         "intent-is-as-requested",
     ),
     planted(
+        "an answer has no intent",
+        add_run(lambda run: run.retrieve("alpha", "card", 20, None)),
+        "answer-has-an-intent",
+    ),
+    planted(
+        "an answer has another intent",
+        change(RetrieveAnswered, {"uuid": "retried"}, uuid="card", after_settling=False),
+        "answer-has-an-intent",
+    ),
+    planted(
         "a valid create is refused, also around a fault",
         change(CreateAnswered, {"http_status": 422}, merchant_reference="order-unknown"),
         "valid-request-is-accepted",
