@@ -7,6 +7,7 @@ none is called a repeat that need not be one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from chaos.history import TryShown
 from chaos.judge.receipts import Receipt, read_http_status
@@ -46,6 +47,7 @@ def _match(run: Run, delivery: str) -> MatchedTries:
     try_of: dict[int, int] = {}
     for index in range(len(tries)):
         _assign(index, candidates, try_of, set())
+    _uncross(tries, candidates, try_of)
     receipt_of = {tries[index].number: receipts[place] for place, index in try_of.items()}
     return MatchedTries(
         receipt_of,
@@ -64,6 +66,15 @@ def _assign(index: int, candidates: Sequence[Sequence[int]], try_of: dict[int, i
             try_of[place] = index
             return True
     return False
+
+
+def _uncross(tries: Sequence[TryShown], candidates: Sequence[Sequence[int]], try_of: dict[int, int]) -> None:
+    """Give earlier tries the earlier receipts, where they fit: requests of a delivery do not overtake each other."""
+    for earlier, later in combinations(sorted(try_of), 2):
+        first, second = try_of[earlier], try_of[later]
+        in_order = tries[first].number < tries[second].number
+        if not in_order and earlier in candidates[second] and later in candidates[first]:
+            try_of[earlier], try_of[later] = second, first
 
 
 def _candidates(run: Run, one: TryShown, receipts: Sequence[Receipt]) -> list[int]:

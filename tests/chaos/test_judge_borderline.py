@@ -7,6 +7,7 @@ import pytest
 from chaos.history import (
     ClockMoved,
     CreateAnswered,
+    CustomerClicked,
     DeliveryShown,
     DuplicateReported,
     FaultBegan,
@@ -65,7 +66,47 @@ def _retrieve_while_paid(run: RunBuilder) -> None:
 def _retry_over_the_jump(run: RunBuilder) -> None:
     """Its first retry is due at once, because the clock jumps in between."""
     run.pay("beta", "jumped", 296)
-    run.deliver("beta", "jumped", SUCCEEDED, [(299.5, "500"), (300.3, "200")], secret="whsec_beta")
+    run.deliver("beta", "jumped", SUCCEEDED, [(299.5, "500"), (300.05, "200")], secret="whsec_beta")
+
+
+def _retry_after_the_jump(run: RunBuilder) -> None:
+    """Its first request comes while the clock jumps, and was before the jump."""
+    run.pay("beta", "jumped", 296)
+    for at, answer in ((300.1, "500"), (300.6, "200")):
+        run.receive(
+            "beta", "jumped", SUCCEEDED, at, secret="whsec_beta", url="https://beta.test/hook", answer=answer
+        )
+    run.list_delivery(
+        "beta", "jumped", SUCCEEDED, "succeeded", [(299.99, "500", True), (300.55, "200", True)]
+    )
+
+
+def _refused_at_first(run: RunBuilder) -> None:
+    run.pay("beta", "refused", 200)
+    run.receive("beta", "refused", SUCCEEDED, 204, secret="whsec_beta", url="https://beta.test/hook")
+    run.list_delivery(
+        "beta", "refused", SUCCEEDED, "succeeded", [(202.5, "refused", True), (203.9, "200", True)]
+    )
+
+
+def _resent_between_tries(run: RunBuilder) -> None:
+    """A resend comes at once, and the next scheduled try when it is due."""
+    run.pay("beta", "resent", 200)
+    tries = [(202.5, "500", True), (202.9, "503", False), (203.7, "200", True)]
+    for at, answer, _ in tries:
+        run.receive(
+            "beta", "resent", SUCCEEDED, at, secret="whsec_beta", url="https://beta.test/hook", answer=answer
+        )
+    run.list_delivery("beta", "resent", SUCCEEDED, "succeeded", tries)
+    run.add(
+        ResendRequested(
+            at=START + 202.8,
+            began_at=START + 202.7,
+            application="beta",
+            delivery=delivery_id("resent", SUCCEEDED),
+            acknowledged=True,
+        )
+    )
 
 
 def _in_flight_at_the_jump(run: RunBuilder) -> None:
@@ -168,6 +209,20 @@ SILENT = [
         ),
     ),
     planted(
+        "a customer pays twice, long before and long after a fault",
+        both(
+            add_run(lambda run: run.click("across-roll", 250, None)),
+            add_run(lambda run: run.charge("across-roll", "paid")),
+            add(DuplicateReported(at=START + 437, uuid="across-roll", attempt="attempt-101")),
+        ),
+    ),
+    planted(
+        "a form that was sent while the clock jumped over the expiry",
+        change(
+            CustomerClicked, {"at": START + 300.1, "began_at": START + 300}, uuid="declined", page="declined"
+        ),
+    ),
+    planted(
         "an intent whose create got no answer is retrieved after its webhook",
         add_run(lambda run: run.retrieve("beta", "unknown", 304, run.seen("unknown", "canceled", 110, 301))),
     ),
@@ -176,6 +231,9 @@ SILENT = [
         add_run(lambda run: run.retrieve("alpha", "card", 420, None, None)),
     ),
     planted("a retry over a jump of the clock", add_run(_retry_over_the_jump)),
+    planted("a retry after a jump of the clock", add_run(_retry_after_the_jump)),
+    planted("a first try that was refused", add_run(_refused_at_first)),
+    planted("a resend between two tries", add_run(_resent_between_tries)),
     planted("a request in flight while the clock jumps", add_run(_in_flight_at_the_jump)),
     planted(
         "a retry that seems 50 ms early",
@@ -227,6 +285,15 @@ SILENT = [
             )
         ),
     ),
+    planted(
+        "a resend that was dropped because a pause followed",
+        add(
+            ResendRequested(
+                at=START + 19, began_at=START + 18, application="beta", delivery=_CODE, acknowledged=True
+            )
+        ),
+    ),
+    planted("a resend that is repeated around a fault", repeat_request(_CARD, 385)),
     planted(
         "an accepted answer that a fault lost",
         both(

@@ -78,6 +78,15 @@ PLANTED = [
         "one-click-one-charge",
     ),
     planted(
+        "a customer is charged without a click",
+        both(
+            drop(CustomerClicked, uuid="card"),
+            add_run(lambda run: run.charge("card", "paid")),
+            add(DuplicateReported(at=START + 437, uuid="card", attempt="attempt-101")),
+        ),
+        "one-click-one-charge",
+    ),
+    planted(
         "one click without an answer makes two charges",
         both(
             add_run(lambda run: run.charge("unanswered", "paid")),

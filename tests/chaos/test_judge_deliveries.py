@@ -148,6 +148,16 @@ PLANTED = [
         "closed-connection-is-not-replaced",
     ),
     planted(
+        "a request is repeated some time after its connection was closed",
+        repeat_request(_RETRIED, 39, connection=8),
+        "repeat-only-around-fault",
+    ),
+    planted(
+        "a request is repeated at once on another connection",
+        repeat_request(_CODE, 73.5, connection=8),
+        "repeat-only-around-fault",
+    ),
+    planted(
         "a jump of the clock is no excuse for a repeat",
         repeat_request(_LATE, 303),
         "repeat-only-around-fault",
@@ -162,6 +172,15 @@ PLANTED = [
         add(
             ResendRequested(
                 at=START + 71, began_at=START + 70, application="alpha", delivery=_RETRIED, acknowledged=True
+            )
+        ),
+        "resend-is-one-try",
+    ),
+    planted(
+        "a resend after a pause is not made",
+        add(
+            ResendRequested(
+                at=START + 81, began_at=START + 80, application="beta", delivery=_CODE, acknowledged=True
             )
         ),
         "resend-is-one-try",
