@@ -63,6 +63,9 @@ class Verdict:
 
     @cached_property
     def repeats(self) -> int:
+        """Requests that are no recorded tries; 0 before the end, when tries are not known."""
+        if not self.is_complete:
+            return 0
         return sum(len(matched.repeats) for _, matched in all_repeats(self.run))
 
     def count(self, damage: Damage) -> int:
