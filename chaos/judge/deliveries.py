@@ -138,7 +138,7 @@ def accepted_delivery_succeeds(run: Run) -> Iterator[Breach]:
 def repeat_only_around_fault(run: Run) -> Iterator[Breach]:
     """A request that is no recorded try, a repeat, comes only around a fault of a process, a store or the network."""
     for id_, repeat in _unexcused_repeats(run):
-        if _closed_connection(run, id_, repeat) is None:
+        if follows_closed_connection(run, id_, repeat) is None:
             yield (
                 id_,
                 f"it was sent at {clock_time(repeat.at)}, which is no recorded try, and no fault was around",
@@ -148,9 +148,11 @@ def repeat_only_around_fault(run: Run) -> Iterator[Breach]:
 @TABLE.add(Damage.DOUBLED, needs_end=True)
 def closed_connection_is_not_replaced(run: Run) -> Iterator[Breach]:
     """A request whose connection the receiver closed is not sent at once on another one, without a fault around."""
+    named: set[tuple[Receipt, Receipt]] = set()
     for id_, repeat in _unexcused_repeats(run):
-        closed = _closed_connection(run, id_, repeat)
-        if closed is not None:
+        closed = follows_closed_connection(run, id_, repeat)
+        if closed is not None and closed not in named:
+            named.add(closed)
             connections = f"on the connections {closed[0].connection} and {closed[1].connection}"
             times = f"at {clock_time(closed[0].at)}, when it was closed, and at {clock_time(closed[1].at)}"
             yield id_, f"it came {connections} {times}, but this is one recorded try"
@@ -163,7 +165,7 @@ def _unexcused_repeats(run: Run) -> Iterator[tuple[str, Receipt]]:
                 yield id_, repeat
 
 
-def _closed_connection(run: Run, id_: str, repeat: Receipt) -> tuple[Receipt, Receipt] | None:
+def follows_closed_connection(run: Run, id_: str, repeat: Receipt) -> tuple[Receipt, Receipt] | None:
     """Return the repeat and its neighbour if the second of them came at once after the first was closed."""
     receipts = run.receipts_of[id_]
     for first, second in pairwise(receipts):

@@ -21,6 +21,8 @@ HELD_BACK_SECONDS = 120.0
 """Around a fault, a request can arrive this much later than it began, or be recorded with a begin this much later."""
 
 _NO_ANSWER = ("hang", "close")
+_NEVER_SENT = ("dns", "refused", "unreachable", "tls", "blocked_address")
+"""Results of tries that did not even have a connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,19 @@ def _match(run: Run, delivery: str) -> MatchedTries:
     receipt_of = {tries[index].number: receipts[place] for place, index in try_of.items()}
     return MatchedTries(
         receipt_of,
-        [receipt for place, receipt in enumerate(receipts) if place not in try_of],
+        [
+            receipt
+            for place, receipt in enumerate(receipts)
+            if place not in try_of and not _came_after_listing(run, delivery, receipt)
+        ],
         [one for one in tries if read_http_status(one.result) and one.number not in receipt_of],
     )
+
+
+def _came_after_listing(run: Run, delivery: str, receipt: Receipt) -> bool:
+    """Return whether the try may not have been recorded yet when the tries were listed. A receiver may be dead then."""
+    shown = run.deliveries.get(delivery)
+    return shown is not None and shown.status == "pending" and receipt.at > shown.at - REQUEST_SECONDS
 
 
 def _assign(index: int, candidates: Sequence[Sequence[int]], try_of: dict[int, int], seen: set[int]) -> bool:
@@ -79,6 +91,8 @@ def _uncross(tries: Sequence[TryShown], candidates: Sequence[Sequence[int]], try
 
 def _candidates(run: Run, one: TryShown, receipts: Sequence[Receipt]) -> list[int]:
     """Return the places of the receipts that can belong to this try, the nearest in time first."""
+    if one.result in _NEVER_SENT:
+        return []
     first, last = run.clock.reached_at(one.began_at), run.clock.left_at(one.began_at)
     http_status = read_http_status(one.result)
     fitting = [

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from chaos.history import FaultBegan, Record
 from chaos.judge import charges, deliveries, intents, settling, states, webhooks
-from chaos.judge.deliveries import all_repeats
+from chaos.judge.deliveries import all_repeats, follows_closed_connection
 from chaos.judge.rules import Damage, Finding, Rule
 from chaos.judge.run import Run, index_run
 from chaos.judge.webhooks import may_be_unknown_secret
@@ -108,6 +108,14 @@ class Verdict:
             for end in run.ended
             if end.problem is not None
         ]
+        closed = sum(
+            1
+            for id_, matched in all_repeats(run)
+            for repeat in matched.repeats
+            if self.is_complete and follows_closed_connection(run, id_, repeat)
+        )
+        if closed:
+            notes.append(f"{closed} of the repeats came with a connection that the receiver closed")
         unverified = sum(1 for one in run.receipts if one.secret is None and may_be_unknown_secret(run, one))
         if unverified:
             notes.append(f"{unverified} signatures fit no known secret, after a roll whose answer was lost")

@@ -77,6 +77,7 @@ class RunBuilder:
                 amount=AMOUNT,
                 http_status=http_status,
                 intent=seen,
+                expires_at=self.product_time(at) + DAY,
             )
         )
 

@@ -81,6 +81,16 @@ def _retry_after_the_jump(run: RunBuilder) -> None:
     )
 
 
+def _tried_after_the_listing(run: RunBuilder) -> None:
+    """The tries of a receiver that does not live go on after they were listed."""
+    run.pay("dead", "pending", 390)
+    for at in (430, 433.5, 440):
+        run.receive(
+            "dead", "pending", SUCCEEDED, at, secret="whsec_dead", url="https://dead.test/hook", answer="500"
+        )
+    run.list_delivery("dead", "pending", SUCCEEDED, "pending", [(429.9, "500", True)])
+
+
 def _refused_at_first(run: RunBuilder) -> None:
     run.pay("beta", "refused", 200)
     run.receive("beta", "refused", SUCCEEDED, 204, secret="whsec_beta", url="https://beta.test/hook")
@@ -173,6 +183,13 @@ SILENT = [
     planted(
         "a create that was shed around a fault", add_run(lambda run: run.create("beta", "shed", 109, None))
     ),
+    *(
+        planted(
+            f"a create that was answered {status} around a fault",
+            change(CreateAnswered, {"http_status": status}, merchant_reference="order-unknown"),
+        )
+        for status in (408, 429, 500, 503)
+    ),
     planted(
         "another application is refused",
         add_run(lambda run: run.retrieve("beta", "card", 20, None, 403)),
@@ -194,6 +211,7 @@ SILENT = [
         "an intent expired half a minute before the end",
         both(
             change_intent(CreateAnswered, {"expires_at": START + 402 + JUMP}, at=START + 310.1),
+            change(CreateAnswered, {"expires_at": START + 402 + JUMP}, at=START + 310.1),
             change_intent(RetrieveAnswered, {"expires_at": START + 402 + JUMP}, uuid="open"),
         ),
     ),
@@ -227,11 +245,20 @@ SILENT = [
         add_run(lambda run: run.retrieve("beta", "unknown", 304, run.seen("unknown", "canceled", 110, 301))),
     ),
     planted(
+        "an expiry a little over five minutes ahead, on a clock that nobody knows exactly",
+        change(
+            CreateAnswered,
+            {"http_status": 422, "expires_at": START + 411, "at": START + 111.5},
+            merchant_reference="order-unknown",
+        ),
+    ),
+    planted(
         "a client gives up after the load has stopped",
         add_run(lambda run: run.retrieve("alpha", "card", 420, None, None)),
     ),
     planted("a retry over a jump of the clock", add_run(_retry_over_the_jump)),
     planted("a retry after a jump of the clock", add_run(_retry_after_the_jump)),
+    planted("tries that go on while the end is recorded", add_run(_tried_after_the_listing)),
     planted("a first try that was refused", add_run(_refused_at_first)),
     planted("a resend between two tries", add_run(_resent_between_tries)),
     planted("a request in flight while the clock jumps", add_run(_in_flight_at_the_jump)),

@@ -168,6 +168,22 @@ PLANTED = [
         "no-request-after-recorded-success",
     ),
     planted(
+        "a request long after its success, and before it was resent",
+        both(
+            repeat_request(_REPEATED, 385),
+            add(
+                ResendRequested(
+                    at=START + 391,
+                    began_at=START + 390,
+                    application="beta",
+                    delivery=_REPEATED,
+                    acknowledged=False,
+                )
+            ),
+        ),
+        "no-request-after-recorded-success",
+    ),
+    planted(
         "a resend is not made",
         add(
             ResendRequested(

@@ -114,6 +114,35 @@ PLANTED = [
         "valid-request-is-accepted",
     ),
     planted(
+        "an expiry is refused that is far enough ahead",
+        change(
+            CreateAnswered,
+            {"http_status": 422, "expires_at": START + 500, "at": START + 111},
+            merchant_reference="order-unknown",
+        ),
+        "valid-request-is-accepted",
+    ),
+    planted(
+        "no answer after settling",
+        change(
+            RetrieveAnswered,
+            {"http_status": None, "intent": None, "began_at": START + 445, "at": START + 455},
+            uuid="card",
+            after_settling=True,
+        ),
+        "error-only-around-fault",
+        "final-state-is-known",
+    ),
+    planted(
+        "a create is refused with another status, although its expiry is too near",
+        change(
+            CreateAnswered,
+            {"http_status": 400, "expires_at": START + 400, "at": START + 111},
+            merchant_reference="order-unknown",
+        ),
+        "valid-request-is-accepted",
+    ),
+    planted(
         "the owner is refused",
         add_run(lambda run: run.retrieve("alpha", "card", 20, None, 403)),
         "valid-request-is-accepted",

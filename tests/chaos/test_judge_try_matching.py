@@ -42,6 +42,7 @@ def _match(
         ([(10, "500"), (12, "200")], [(10, "500"), (12, "200")], ({1: 10, 2: 12}, [], [])),
         # A try that failed before it was received.
         ([(12, "200")], [(10, "refused"), (12, "200")], ({2: 12}, [], [])),
+        ([(10.5, "200")], [(10, "refused")], ({}, [10.5], [])),
         # The answer decides, although the first request is nearer to the second try.
         ([(10.2, "500"), (10.9, "200")], [(10, "200"), (10.1, "500")], ({1: 10.9, 2: 10.2}, [], [])),
         # The nearest request is the try, the other one a repeat.
