@@ -14,6 +14,7 @@ TABLE = RuleTable()
 MAX_TRIES = 9
 EARLY_SECONDS = 0.1
 """How much a retry may seem to be early: times are rounded to milliseconds, and clocks are read one after the other."""
+ANSWER_SECONDS = 10.0
 RECORDED_SECONDS = 180.0
 """A try that is ever recorded is recorded within this time after its request, whatever failed meanwhile."""
 RESEND_SECONDS = 120.0
@@ -71,11 +72,19 @@ def retry_is_never_early(run: Run) -> Iterator[Breach]:
     for id_ in run.tries:
         tries = _scheduled(run, id_)
         for delay, before, after in zip(run.retry_delays, tries, tries[1:], strict=False):
-            waited = after.began_at - before.began_at
-            if waited < delay - EARLY_SECONDS:
+            waited, least = after.began_at - before.began_at, delay + _least_duration(run, before)
+            if waited < least - EARLY_SECONDS:
                 times = f"{clock_time(before.began_at)} and {clock_time(after.began_at)}"
-                yield id_, f"its tries at {times} are {waited:.1f} s apart instead of {delay:g} s or more"
+                yield id_, f"its tries at {times} are {waited:.1f} s apart instead of {least:g} s or more"
         yield from _early_requests(run, id_, tries)
+
+
+def _least_duration(run: Run, one: TryShown) -> float:
+    """Return how long a try took at least: the schedule counts from its end. One that hung had all its time (§6.6)."""
+    if one.result != "timeout":
+        return 0.0
+    receipt = match_tries(run, one.delivery).receipt_of.get(one.number)
+    return ANSWER_SECONDS if receipt is not None and receipt.answer == "hang" else 0.0
 
 
 def _early_requests(run: Run, id_: str, tries: list[TryShown]) -> Iterator[Breach]:

@@ -2,6 +2,8 @@
 retries, a roll, a change of the URL, a resend, a pause, a kill and a jump of the clock. Tests then damage it.
 """
 
+from dataclasses import replace
+
 from chaos.history import (
     AuditEnded,
     ChargeSettledLate,
@@ -19,7 +21,17 @@ from chaos.history import (
     WebhooksPaused,
     WebhookUrlChanged,
 )
-from tests.chaos.run_builder import CANCELED, DELAYS, JUMP, JUMP_AT, START, SUCCEEDED, RunBuilder, delivery_id
+from tests.chaos.run_builder import (
+    AMOUNT,
+    CANCELED,
+    DELAYS,
+    JUMP,
+    JUMP_AT,
+    START,
+    SUCCEEDED,
+    RunBuilder,
+    delivery_id,
+)
 
 OLD, NEW = "whsec_alpha_1", "whsec_alpha_2"
 ALPHA_URL, ALPHA_NEW_URL = "https://alpha.test/hook", "https://alpha.test/new"
@@ -91,6 +103,9 @@ def _add_settings(run: RunBuilder) -> None:
 def _add_alpha(run: RunBuilder) -> None:
     run.pay("alpha", "card", 10)
     run.create("alpha", "card", 10, 200)
+    repeated = run.records.pop()
+    assert isinstance(repeated, CreateAnswered)
+    run.add(replace(repeated, amount=AMOUNT + 1, expires_at=START + 1000))
     run.receive("alpha", "card", SUCCEEDED, 13, secret=OLD, url=ALPHA_URL)
     run.receive("alpha", "card", SUCCEEDED, 61, secret=NEW, url=ALPHA_NEW_URL)
     run.list_delivery("alpha", "card", SUCCEEDED, "succeeded", [(12.9, "200", True), (60.9, "200", False)])

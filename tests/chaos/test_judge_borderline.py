@@ -91,6 +91,17 @@ def _tried_after_the_listing(run: RunBuilder) -> None:
     run.list_delivery("dead", "pending", SUCCEEDED, "pending", [(429.9, "500", True)])
 
 
+def _hung_at_first(run: RunBuilder) -> None:
+    run.pay("beta", "hung", 200)
+    for at, answer in ((202.6, "hang"), (213.6, "200")):
+        run.receive(
+            "beta", "hung", SUCCEEDED, at, secret="whsec_beta", url="https://beta.test/hook", answer=answer
+        )
+    run.list_delivery(
+        "beta", "hung", SUCCEEDED, "succeeded", [(202.5, "timeout", True), (213.5, "200", True)]
+    )
+
+
 def _refused_at_first(run: RunBuilder) -> None:
     run.pay("beta", "refused", 200)
     run.receive("beta", "refused", SUCCEEDED, 204, secret="whsec_beta", url="https://beta.test/hook")
@@ -191,6 +202,10 @@ SILENT = [
         for status in (408, 429, 500, 503)
     ),
     planted(
+        "an intent that does not exist",
+        add_run(lambda run: run.retrieve("alpha", "nothing", 20, None, 404)),
+    ),
+    planted(
         "another application is refused",
         add_run(lambda run: run.retrieve("beta", "card", 20, None, 403)),
     ),
@@ -259,6 +274,7 @@ SILENT = [
     planted("a retry over a jump of the clock", add_run(_retry_over_the_jump)),
     planted("a retry after a jump of the clock", add_run(_retry_after_the_jump)),
     planted("tries that go on while the end is recorded", add_run(_tried_after_the_listing)),
+    planted("a retry after a try that hung", add_run(_hung_at_first)),
     planted("a first try that was refused", add_run(_refused_at_first)),
     planted("a resend between two tries", add_run(_resent_between_tries)),
     planted("a request in flight while the clock jumps", add_run(_in_flight_at_the_jump)),

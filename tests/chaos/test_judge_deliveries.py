@@ -106,6 +106,14 @@ PLANTED = [
         "retry-is-never-early",
     ),
     planted(
+        "a retry comes before the try that hangs has ended",
+        both(
+            change_request(_RETRIED, 0, answer="hang"),
+            change(TryShown, {"result": "timeout"}, delivery=_RETRIED, number=1),
+        ),
+        "retry-is-never-early",
+    ),
+    planted(
         "a delivery fails before its ninth try",
         change(DeliveryShown, {"status": "failed"}, delivery=_SET_ASIDE),
         "status-follows-from-tries",
