@@ -8,6 +8,7 @@ from chaos.history import (
     AuditEnded,
     ChargeSettledLate,
     ClockMoved,
+    CreateAnswered,
     DuplicateReported,
     FaultBegan,
     FaultEnded,
