@@ -4,7 +4,7 @@ import resource
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import monotonic
+from time import process_time
 
 import pytest
 
@@ -176,20 +176,20 @@ def _many(copies: int) -> Iterator[Record]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_a_million_records_are_judged_in_bounded_time_and_memory(tmp_path: Path) -> None:
     path = tmp_path / "history"
     history = History(path)
     for record in _many(100_000):
         history.add(record)
     history.close()
-    began = monotonic()
+    began = process_time()
     verdict = judge(read_history(path))
-    took = monotonic() - began
+    took = process_time() - began
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{verdict.run.records} records in {took:.0f} s, {peak_gb:.1f} GB", file=sys.stderr)
+    print(f"{verdict.run.records} records in {took:.0f} s of a processor, {peak_gb:.1f} GB", file=sys.stderr)
     assert verdict.run.records > 1_000_000
     assert verdict.findings == []
     assert verdict.totals.creates > 100_000
-    assert took < 240
+    assert took < 150
     assert peak_gb < 3

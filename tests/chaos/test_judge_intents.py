@@ -21,7 +21,7 @@ from tests.chaos.planted import (
     planted,
     retrieve,
 )
-from tests.chaos.run_builder import CANCELED, DAY, START, RunBuilder, delivery_id
+from tests.chaos.run_builder import AMOUNT, CANCELED, DAY, START, RunBuilder, delivery_id
 from tests.chaos.sample_run import ALPHA_NEW_URL, NEW
 
 _LATE = delivery_id("late", CANCELED)
@@ -70,7 +70,7 @@ PLANTED = [
     planted("a repeated create makes a second intent", _create_second_intent, "one-reference-one-intent"),
     planted(
         "two creates are answered 201",
-        change(CreateAnswered, {"http_status": 201}, http_status=200),
+        change(CreateAnswered, {"http_status": 201, "amount": AMOUNT, "expires_at": None}, http_status=200),
         "one-reference-one-intent",
     ),
     planted(
