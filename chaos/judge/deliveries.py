@@ -19,7 +19,8 @@ RECORDED_SECONDS = 180.0
 """A try that is ever recorded is recorded within this time after its request, whatever failed meanwhile."""
 RESEND_SECONDS = 120.0
 """A resend is sent within this time, whatever fails meanwhile."""
-_REPLACED_SECONDS = 2.0
+REPLACED_SECONDS = 0.5
+"""A request on another connection so soon after one was closed is the HTTP client's: no process restarts so fast."""
 
 
 def _scheduled(run: Run, delivery: str) -> list[TryShown]:
@@ -146,8 +147,9 @@ def accepted_delivery_succeeds(run: Run) -> Iterator[Breach]:
 @TABLE.add(Damage.DOUBLED, needs_end=True)
 def repeat_only_around_fault(run: Run) -> Iterator[Breach]:
     """A request that is no recorded try, a repeat, comes only around a fault of a process, a store or the network."""
-    for id_, repeat in _unexcused_repeats(run):
-        if follows_closed_connection(run, id_, repeat) is None:
+    for id_, repeat in _repeats(run):
+        is_excused = run.faults.process_or_network_is_around(repeat.at, repeat.at)
+        if not is_excused and follows_closed_connection(run, id_, repeat) is None:
             yield (
                 id_,
                 f"it was sent at {clock_time(repeat.at)}, which is no recorded try, and no fault was around",
@@ -156,9 +158,9 @@ def repeat_only_around_fault(run: Run) -> Iterator[Breach]:
 
 @TABLE.add(Damage.DOUBLED, needs_end=True)
 def closed_connection_is_not_replaced(run: Run) -> Iterator[Breach]:
-    """A request whose connection the receiver closed is not sent at once on another one, without a fault around."""
+    """A request whose connection the receiver closed is not sent at once on another one, whatever else fails."""
     named: set[tuple[Receipt, Receipt]] = set()
-    for id_, repeat in _unexcused_repeats(run):
+    for id_, repeat in _repeats(run):
         closed = follows_closed_connection(run, id_, repeat)
         if closed is not None and closed not in named:
             named.add(closed)
@@ -167,11 +169,8 @@ def closed_connection_is_not_replaced(run: Run) -> Iterator[Breach]:
             yield id_, f"it came {connections} {times}, but this is one recorded try"
 
 
-def _unexcused_repeats(run: Run) -> Iterator[tuple[str, Receipt]]:
-    for id_, matched in all_repeats(run):
-        for repeat in matched.repeats:
-            if not run.faults.process_or_network_is_around(repeat.at, repeat.at):
-                yield id_, repeat
+def _repeats(run: Run) -> Iterator[tuple[str, Receipt]]:
+    return ((id_, repeat) for id_, matched in all_repeats(run) for repeat in matched.repeats)
 
 
 def follows_closed_connection(run: Run, id_: str, repeat: Receipt) -> tuple[Receipt, Receipt] | None:
@@ -180,7 +179,7 @@ def follows_closed_connection(run: Run, id_: str, repeat: Receipt) -> tuple[Rece
     for first, second in pairwise(receipts):
         if repeat not in (first, second) or first.answer != "close":
             continue
-        if second.connection != first.connection and second.at - first.at < _REPLACED_SECONDS:
+        if second.connection != first.connection and second.at - first.at < REPLACED_SECONDS:
             return first, second
     return None
 

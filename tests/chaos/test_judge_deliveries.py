@@ -156,8 +156,16 @@ PLANTED = [
         "closed-connection-is-not-replaced",
     ),
     planted(
+        "a request is sent again because its connection was closed, around a fault",
+        both(
+            change_request(_REPEATED, 0, answer="close"),
+            repeat_request(_REPEATED, 107.2, connection=8, answer="close"),
+        ),
+        "closed-connection-is-not-replaced",
+    ),
+    planted(
         "a request is repeated some time after its connection was closed",
-        repeat_request(_RETRIED, 39, connection=8),
+        repeat_request(_RETRIED, 24.2, connection=8),
         "repeat-only-around-fault",
     ),
     planted(
