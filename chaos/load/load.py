@@ -1,6 +1,7 @@
 """Starts and stops the load: one thread with an event loop, in which all clients and receivers run."""
 
 import asyncio
+import resource
 from collections import deque
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
@@ -20,7 +21,7 @@ from chaos.load.orders import Orders, TaskSet, cancel
 from chaos.load.receiver_behaviour import behaviour_at
 from chaos.load.receivers import Receipt, Receivers
 from chaos.load.recorder import LoadCounters, Recorder
-from chaos.load.transactions import Transactions, read_secret_box
+from chaos.load.transactions import LoadError, Transactions, read_secret_box
 
 _T = TypeVar("_T")
 
@@ -34,6 +35,9 @@ _MOST_BEHIND_S = 1.0
 _FINISH_S = 30.0
 _RESUME_S = 40.0
 _NOTIFY_S = 15.0
+_STOP_S = 60.0
+_OPEN_FILES = 8192
+"""Hundreds of orders and webhooks at once have a connection or two each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +67,13 @@ class Load:
         self._recorder = Recorder(history)
         self._merchants = Merchants(addresses.api_url, self._recorder)
         self._bank = Bank(addresses.sandbox_url, self._recorder, Random(f"{seed}/bank"))
-        behaviour = partial(behaviour_at, seed)
-        self._receivers = Receivers(behaviour, self._recorder, self._take_receipt, addresses.webhook_url)
+        self._receivers = Receivers(
+            partial(behaviour_at, seed),
+            self._recorder,
+            self._take_receipt,
+            Random(f"{seed}/receivers"),
+            addresses.webhook_url,
+        )
         self._operators = Operators(
             Transactions(addresses.database_url),
             read_secret_box(addresses.environment),
@@ -83,6 +92,7 @@ class Load:
 
     def start(self) -> None:
         """Create the applications and start everything. Raises LoadError if an application cannot be created."""
+        _raise_file_limit()
         self._thread.start()
         self._call(self._start())
 
@@ -162,13 +172,17 @@ class Load:
             self._retrievals.start(self._merchants.retrieve(receipt.application, receipt.uuid))
 
     async def _stop(self) -> None:
+        began = monotonic()
         await cancel(self._sources)
         self._receivers.recover()
-        resumed = asyncio.create_task(self._operators.resume_all(until=monotonic() + _RESUME_S))
+        resumed = asyncio.create_task(self._operators.resume_all(until=began + _RESUME_S))
         await self._orders.finish(_FINISH_S)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._bank.notify_again(), _NOTIFY_S)
-        await resumed
+        try:
+            await asyncio.wait_for(resumed, _STOP_S - (monotonic() - began))
+        except TimeoutError:
+            raise LoadError("webhooks could not be resumed in time") from None
 
     async def _close(self) -> None:
         for tasks in (self._actions, self._retrievals):
@@ -188,3 +202,11 @@ class Load:
                 await self._merchants.retrieve(*waiting.popleft(), after_settling=after_settling)
 
         await asyncio.gather(*(work() for _ in range(at_once)))
+
+
+def _raise_file_limit() -> None:
+    """Let this process open many files, if it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

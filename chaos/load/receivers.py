@@ -48,6 +48,7 @@ class Receivers:
         behaviour: BehaviourOverTime,
         recorder: Recorder,
         on_receipt: Callable[[Receipt], None],
+        random: Random,
         base_url: str | None = None,
     ) -> None:
         self._behaviour_over_time = behaviour
@@ -56,7 +57,7 @@ class Receivers:
         self._base_url = base_url
         self._receivers: dict[int, Receiver] = {}
         self._numbers = count(1)
-        self._random = Random()
+        self._random = random
         self._began = monotonic()
         self._has_recovered = False
         self._server: asyncio.Server | None = None

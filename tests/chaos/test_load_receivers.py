@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -28,7 +29,10 @@ class _Endpoint:
         self.receipts: list[Receipt] = []
         self._history = History(path)
         self.receivers = Receivers(
-            lambda _number, _elapsed, _lives: self.behaviour, Recorder(self._history), self.receipts.append
+            lambda _number, _elapsed, _lives: self.behaviour,
+            Recorder(self._history),
+            self.receipts.append,
+            Random(1),
         )
         self.receiver: Receiver = self.receivers.add(lives=True)
         self.receiver.application = "app-1"
