@@ -82,9 +82,11 @@ class Merchants:
             "description": plan.scenario,
             "return_url": f"https://shop.example/orders/{plan.number}",
         }
+        expires_at: float | None = None
         if plan.expires_in_s is not None:
-            expires_at = time() + self._clock_offset_s + plan.expires_in_s
-            body["expires_at"] = datetime.fromtimestamp(expires_at, UTC).isoformat()
+            # Whole milliseconds, so that the history has exactly what was sent.
+            expires_at = round(time() + self._clock_offset_s + plan.expires_in_s, 3)
+            body["expires_at"] = datetime.fromtimestamp(expires_at, UTC).isoformat(timespec="milliseconds")
         began_at, status, seen = time(), None, None
         try:
             response = await self._pool.request(
@@ -103,6 +105,7 @@ class Merchants:
                     amount=amount,
                     http_status=status,
                     intent=seen,
+                    expires_at=expires_at,
                 )
             )
         if seen is not None:

@@ -32,8 +32,10 @@ class Behaviour(StrEnum):
 
 _FAILURES = tuple(behaviour for behaviour in Behaviour if behaviour not in (Behaviour.OK, Behaviour.SLOW))
 _CHANGING = tuple(Behaviour)
-_CHANGING_WEIGHTS = tuple(60 if behaviour is Behaviour.OK else 5 for behaviour in Behaviour)
+_CHANGING_WEIGHTS = tuple(40 if behaviour is Behaviour.OK else 5 for behaviour in Behaviour)
 _ALWAYS_HEALTHY_EVERY = 4
+_RECOVERS_EVERY = 3
+"""A receiver that lives is healthy in one of so many periods: nine tries must not all fail."""
 
 
 @lru_cache(maxsize=256)
@@ -41,6 +43,8 @@ def _drawn(seed: int, receiver: int, period: int, lives: bool) -> Behaviour:
     random = Random(f"{seed}/receiver/{receiver}/{period}")
     if not lives:
         return random.choice(_FAILURES)
+    if period % _RECOVERS_EVERY == 0:
+        return Behaviour.OK
     return random.choices(_CHANGING, weights=_CHANGING_WEIGHTS)[0]
 
 

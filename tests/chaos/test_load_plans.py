@@ -99,7 +99,7 @@ def test_receivers_fail_and_recover_by_the_seed() -> None:
     assert changing == [behaviour_at(7, 1, moment, True) for moment in moments]
     assert changing != [behaviour_at(8, 1, moment, True) for moment in moments]
     assert len(set(changing)) > 4
-    assert changing.count(Behaviour.OK) > 20
+    assert set(changing[::3]) == {Behaviour.OK}  # so that nine tries do not all fail
     every = {behaviour_at(7, number, moment, True) for number in range(12) for moment in moments}
     assert every == set(Behaviour)
 
