@@ -28,7 +28,8 @@ _T = TypeVar("_T")
 APPLICATIONS = 12
 """The receiver of the last one is dead."""
 _MAX_RETRIEVALS = 200
-"""At once, after receipts."""
+"""At once, beside those of customers who return."""
+_ORDERS_PER_RETRIEVAL = 4
 _RECENT_RECEIPTS = 500
 _SECONDS_BETWEEN_ACTIONS = 2.5
 _MOST_BEHIND_S = 1.0
@@ -144,6 +145,7 @@ class Load:
         self._sources = [
             asyncio.create_task(self._start_orders()),
             asyncio.create_task(self._start_actions()),
+            asyncio.create_task(self._start_retrievals()),
         ]
 
     async def _start_orders(self) -> None:
@@ -162,14 +164,26 @@ class Load:
             if len(self._actions) < APPLICATIONS:
                 self._actions.start(self._operators.act(recent))
 
+    async def _start_retrievals(self) -> None:
+        """Retrieve an intent now and then, one for every few orders, as a merchant looks at open orders."""
+        random = Random(f"{self._seed}/retrievals")
+        while True:
+            await asyncio.sleep(random.expovariate(self._rate / _ORDERS_PER_RETRIEVAL))
+            known = self._merchants.recent_intent(random)
+            if known is not None:
+                self._retrieve_soon(*known)
+
+    def _retrieve_soon(self, application: str, uuid: str) -> None:
+        if len(self._retrievals) < _MAX_RETRIEVALS:
+            self._retrievals.start(self._merchants.retrieve(application, uuid))
+
     def _take_receipt(self, receipt: Receipt) -> None:
         """Retrieve the intent of a webhook, as receivers must, after the answer is on its way."""
         if receipt.uuid is None or receipt.application not in self._applications:
             return
         self._recent.append(receipt)
         self._orders.hear(receipt)
-        if len(self._retrievals) < _MAX_RETRIEVALS:
-            self._retrievals.start(self._merchants.retrieve(receipt.application, receipt.uuid))
+        self._retrieve_soon(receipt.application, receipt.uuid)
 
     async def _stop(self) -> None:
         began = monotonic()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ _PAUSE_S = (0.3, 3.0)
 _OK = (200, 201)
 _RETRIED = (429, 500, 502, 503, 504)
 _UNPROCESSABLE = 422
+_RECENT = 3000
+"""Of so many intents one is retrieved now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Merchants:
         self._recorder = recorder
         self._credentials: dict[str, Mapping[str, str]] = {}
         self._acknowledged: dict[str, str] = {}
+        self._recent: deque[tuple[str, str]] = deque(maxlen=_RECENT)
         self._clock_offset_s = 0.0
 
     def add(self, credentials: Credentials) -> None:
@@ -53,6 +57,10 @@ class Merchants:
     def acknowledged_intents(self) -> list[tuple[str, str]]:
         """Return the application and uuid of each intent that a create was answered with."""
         return [(application, uuid) for uuid, application in self._acknowledged.copy().items()]
+
+    def recent_intent(self, random: Random) -> tuple[str, str] | None:
+        """Return the application and uuid of one of the last intents, or None if there is none."""
+        return random.choice(self._recent) if self._recent else None
 
     async def place_order(self, application: str, plan: OrderPlan, random: Random) -> IntentSeen | None:
         """Create the intent of an order, and return it; None if no create was answered."""
@@ -109,6 +117,8 @@ class Merchants:
                 )
             )
         if seen is not None:
+            if seen.uuid not in self._acknowledged:
+                self._recent.append((application, seen.uuid))
             self._acknowledged[seen.uuid] = application
             if status == 201:
                 # A new intent was changed last when it was created: this is the product's clock.
