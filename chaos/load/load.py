@@ -33,7 +33,8 @@ _ORDERS_PER_RETRIEVAL = 4
 _RECENT_RECEIPTS = 500
 _SECONDS_BETWEEN_ACTIONS = 2.5
 _MOST_BEHIND_S = 1.0
-_FINISH_S = 30.0
+_FINISH_S = 15.0
+"""So long running orders may go on. What is given up then is recorded as such."""
 _RESUME_S = 40.0
 _NOTIFY_S = 15.0
 _STOP_S = 60.0

@@ -20,6 +20,7 @@ from chaos.history import (
     read_history,
 )
 from chaos.load import Load, LoadAddresses
+from chaos.load import load as load_module
 from services.api.app import make_app
 from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.uuids import parse_uuid
@@ -52,8 +53,9 @@ def load(pages: CheckoutWorld, tmp_path: Path) -> Iterator[Load]:
 
 
 def test_load_pays_by_every_method_records_what_it_saw_and_ends(
-    load: Load, pages: CheckoutWorld, tmp_path: Path
+    load: Load, pages: CheckoutWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(load_module, "_FINISH_S", 2.0)
     load.start()
     try:
         eventually(lambda: _has_done_enough(tmp_path / "history"))
