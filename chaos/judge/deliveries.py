@@ -157,16 +157,31 @@ def repeat_only_around_fault(run: Run) -> Iterator[Breach]:
 
 
 @TABLE.add(Damage.DOUBLED, needs_end=True)
-def closed_connection_is_not_replaced(run: Run) -> Iterator[Breach]:
-    """A request whose connection the receiver closed is not sent at once on another one, whatever else fails."""
+def closed_connection_is_replaced_once(run: Run) -> Iterator[Breach]:
+    """A request is sent again at once only if the receiver closed a kept connection, and only one time."""
+    # The receiver may have closed it before the request came. A new connection it closed because of the request.
+    first_used = first_use_of_connections(run)
     named: set[tuple[Receipt, Receipt]] = set()
     for id_, repeat in _repeats(run):
         closed = follows_closed_connection(run, id_, repeat)
-        if closed is not None and closed not in named:
-            named.add(closed)
-            connections = f"on the connections {closed[0].connection} and {closed[1].connection}"
-            times = f"at {clock_time(closed[0].at)}, when it was closed, and at {clock_time(closed[1].at)}"
+        if closed is None or closed in named:
+            continue
+        named.add(closed)
+        first, second = closed
+        was_kept = first_used[first.connection] < first.at
+        is_second_time = follows_closed_connection(run, id_, first) not in (None, closed)
+        if not was_kept or is_second_time:
+            connections = f"on the connections {first.connection} and {second.connection}"
+            times = f"at {clock_time(first.at)}, when it was closed, and at {clock_time(second.at)}"
             yield id_, f"it came {connections} {times}, but this is one recorded try"
+
+
+def first_use_of_connections(run: Run) -> dict[int, float]:
+    """Return when the first request came on each connection."""
+    first: dict[int, float] = {}
+    for receipt in run.receipts:
+        first[receipt.connection] = min(receipt.at, first.get(receipt.connection, receipt.at))
+    return first
 
 
 def _repeats(run: Run) -> Iterator[tuple[str, Receipt]]:

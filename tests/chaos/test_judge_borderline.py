@@ -189,6 +189,10 @@ def _lost_roll(records: list[Record]) -> list[Record]:
 
 
 SILENT = [
+    planted(
+        "a request is sent again because the receiver closed a kept connection",
+        repeat_request(_RETRIED, 23.7, connection=8),
+    ),
     planted("a retrieve overlaps the payment", add_run(_retrieve_while_paid)),
     planted("an error around a fault", add_run(lambda run: run.retrieve("beta", "code", 109, None, 503))),
     planted(

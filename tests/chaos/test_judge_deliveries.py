@@ -151,17 +151,28 @@ PLANTED = [
     ),
     planted("a request is repeated without a fault", repeat_request(_CODE, 75), "repeat-only-around-fault"),
     planted(
-        "a request is sent again because its connection was closed",
-        repeat_request(_RETRIED, 23.7, connection=8),
-        "closed-connection-is-not-replaced",
+        "a request is sent again because its connection, which was new, was closed",
+        both(
+            change_request(_RETRIED, 1, connection=99),
+            repeat_request(_RETRIED, 23.7, connection=8),
+        ),
+        "closed-connection-is-replaced-once",
     ),
     planted(
-        "a request is sent again because its connection was closed, around a fault",
+        "a request is sent again twice because its connections were closed",
         both(
-            change_request(_REPEATED, 0, answer="close"),
+            repeat_request(_RETRIED, 23.7, connection=8, answer="close"),
+            repeat_request(_RETRIED, 23.8, connection=9),
+        ),
+        "closed-connection-is-replaced-once",
+    ),
+    planted(
+        "a request is sent again because its connection, which was new, was closed, around a fault",
+        both(
+            change_request(_REPEATED, 0, answer="close", connection=99),
             repeat_request(_REPEATED, 107.2, connection=8, answer="close"),
         ),
-        "closed-connection-is-not-replaced",
+        "closed-connection-is-replaced-once",
     ),
     planted(
         "a request is repeated some time after its connection was closed",
