@@ -1,5 +1,6 @@
 """Rules for operators' decisions about an attempt: what may be decided, and what needs a second operator. Pure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -11,6 +12,7 @@ from shared.domain.attempts.states import (
     CHARGED,
     IN_FLIGHT,
     IN_FLIGHT_WINDOW,
+    AttemptSnapshot,
     AttemptState,
     ProviderAnswer,
 )
@@ -102,6 +104,21 @@ def can_decide(state: AttemptState, answer: ProviderAnswer) -> bool:
     if state in CHARGED:
         return False
     return answer is ProviderAnswer.PAID or state in IN_FLIGHT | AWAITING_CUSTOMER
+
+
+def check_decision(
+    current: AttemptSnapshot, seen: AttemptSnapshot, is_in_flight: Callable[[], bool], *, is_paid: bool
+) -> None:
+    """Raise a RefusedError if the attempt cannot be decided so now, or is no longer as the operator has seen it.
+
+    `is_in_flight` says whether the last request may still reach the provider. It is called only if that decides.
+    """
+    if not can_decide(current.state, ProviderAnswer.PAID if is_paid else ProviderAnswer.DECLINED):
+        raise OutcomeKnownError(current.state)
+    if not seen.matches(current):
+        raise AttemptChangedError(current.state)
+    if not is_paid and current.state in IN_FLIGHT and is_in_flight():
+        raise StillInFlightError
 
 
 def needs_approval(state: AttemptState, amount: int, approval_above: int, *, is_paid: bool) -> bool:

@@ -11,30 +11,22 @@ from uuid import UUID
 from psycopg import Connection
 
 from shared.domain.attempts.decision_rules import (
-    AttemptChangedError,
     OperatorDecision,
-    OutcomeKnownError,
     RecordedAnswer,
-    StillInFlightError,
-    can_decide,
     check_contradiction,
+    check_decision,
     needs_approval,
 )
 from shared.domain.attempts.provider_exchange import AttemptOutcome, SettlementResult
 from shared.domain.attempts.settlement import LockedAttempt, lock_attempt, settle_decision
-from shared.domain.attempts.states import (
-    IN_FLIGHT,
-    IN_FLIGHT_WINDOW,
-    AttemptSnapshot,
-    AttemptState,
-    ProviderAnswer,
-)
+from shared.domain.attempts.settlement_rules import is_past_in_flight_window
+from shared.domain.attempts.states import AttemptSnapshot, AttemptState
 from shared.domain.attempts.status_inquiries import can_be_asked, find_valid_answer
 from shared.domain.audit_log import Action, Actor, AuditDetails, add_audit_entry
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
 
-_IS_IN_FLIGHT = "select sent_at + %s > mizan_now() from payment_attempts where id = %s"
+_SENT_AT = "select sent_at, mizan_now() from payment_attempts where id = %s"
 _PAYMENT = "select application_id, amount from payment_intents where uuid = %s"
 _OPEN = (
     "select id, state, provider_requests from decision_proposals where attempt_id = %s and ended_as is null"
@@ -110,12 +102,7 @@ def check_attempt(
     connection: Connection[Any], found: LockedAttempt, snapshot: AttemptSnapshot, *, is_paid: bool
 ) -> None:
     """Raise a RefusedError if the attempt cannot be decided so now, or no longer matches `snapshot`."""
-    if not can_decide(found.state, ProviderAnswer.PAID if is_paid else ProviderAnswer.DECLINED):
-        raise OutcomeKnownError(found.state)
-    if not snapshot.matches(found.snapshot):
-        raise AttemptChangedError(found.state)
-    if not is_paid and _is_in_flight(connection, found):
-        raise StillInFlightError
+    check_decision(found.snapshot, snapshot, lambda: _is_in_flight(connection, found.id), is_paid=is_paid)
 
 
 def check_answer(connection: Connection[Any], facts: AttemptFacts, *, is_paid: bool) -> RecordedAnswer | None:
@@ -202,8 +189,9 @@ def _end_outdated(connection: Connection[Any], facts: AttemptFacts, actor: Actor
     end_proposal(connection, row[0], ProposalEnd.OUTDATED, actor)
 
 
-def _is_in_flight(connection: Connection[Any], found: LockedAttempt) -> bool:
-    """Return whether the request may still reach the provider, which holds for an unknown outcome too."""
-    if found.state not in IN_FLIGHT:
-        return False
-    return bool(fetch_scalar(connection, _IS_IN_FLIGHT, (IN_FLIGHT_WINDOW, found.id)))
+def _is_in_flight(connection: Connection[Any], attempt: UUID) -> bool:
+    """Return whether the last request may still reach the provider."""
+    row = connection.execute(_SENT_AT, (attempt,)).fetchone()
+    assert row is not None
+    sent_at, now = row
+    return sent_at is not None and not is_past_in_flight_window(sent_at, now)

@@ -15,17 +15,20 @@ from shared.domain.attempts.provider_exchange import (
     SettlementResult,
     StatusInquiry,
 )
+from shared.domain.attempts.settlement_rules import (
+    answer_in_notification,
+    answer_in_response,
+    answer_to_inquiry,
+    change_after,
+    is_past_in_flight_window,
+    needs_inquiry,
+)
 from shared.domain.attempts.states import (
     CHARGED,
-    IN_FLIGHT,
-    IN_FLIGHT_WINDOW,
     AttemptSnapshot,
     AttemptState,
     ProviderAnswer,
     abandon_if_unpayable,
-    intent_trigger,
-    state_after,
-    trusted_answer,
 )
 from shared.domain.intents import store as intents
 from shared.domain.intents.states import IntentStatus
@@ -36,9 +39,7 @@ _FIND_INTENT = "select intent_uuid from payment_attempts where id = %s"
 _FIND = """
 select state, provider_requests, provider, provider_reference is not null and not reference_from_operator
 from payment_attempts where id = %s"""
-_MAKE_INQUIRY = """
-select provider_requests, coalesce(sent_at + %(window)s <= mizan_now(), false)
-from payment_attempts where id = %(attempt)s"""
+_MAKE_INQUIRY = "select provider_requests, sent_at, mizan_now() from payment_attempts where id = %s"
 
 
 class AttemptNotFoundError(RefusedError):
@@ -82,7 +83,7 @@ update payment_attempts
 set state = %(state)s, reason = %(reason)s, updated_at = mizan_now(),
     provider_reference = case when %(keeps_reference)s then provider_reference else %(provider_reference)s end,
     reference_from_operator = case when %(keeps_reference)s then reference_from_operator else %(is_from_operator)s end,
-    next_verify_at = case when %(state)s <> 'unknown' or not %(can_inquire)s then null
+    next_verify_at = case when not %(needs_inquiry)s then null
                           when next_verify_at is null or verifications = 0 then mizan_now()
                           else next_verify_at end
 where id = %(attempt)s
@@ -108,15 +109,17 @@ def settle_response(
 ) -> SettlementResult:
     """Settle the provider's response to `request`, or that there was none in time. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, request.attempt)
-    if _is_superseded(found, request.number, outcome):
-        return SettlementResult(found.state, found.intent_status)
-    return _apply_outcome(connection, found, outcome)
+    answer = answer_in_response(found.snapshot, request.number, outcome.answer)
+    return _apply_answer(connection, found, answer, outcome)
 
 
 def make_inquiry(cursor: Cursor[Any], attempt: UUID) -> StatusInquiry | None:
     """Return a status inquiry, to be sent now and settled with its answer; None if there is no such attempt."""
-    row = cursor.execute(_MAKE_INQUIRY, {"attempt": attempt, "window": IN_FLIGHT_WINDOW}).fetchone()
-    return None if row is None else StatusInquiry(attempt, *row)
+    row = cursor.execute(_MAKE_INQUIRY, (attempt,)).fetchone()
+    if row is None:
+        return None
+    number, sent_at, now = row
+    return StatusInquiry(attempt, number, is_past_in_flight_window(sent_at, now))
 
 
 def settle_inquiry(
@@ -124,14 +127,13 @@ def settle_inquiry(
 ) -> SettlementResult:
     """Settle the provider's answer to a status inquiry. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, inquiry.attempt)
-    if _is_superseded(found, inquiry.number, outcome):
-        return SettlementResult(found.state, found.intent_status)
-    answer = trusted_answer(
+    answer = answer_to_inquiry(
+        found.snapshot,
+        inquiry.number,
         outcome.answer,
         past_in_flight_window=inquiry.past_in_flight_window,
-        is_first_request=inquiry.number <= 1,
     )
-    return _apply_outcome(connection, found, replace(outcome, answer=answer))
+    return _apply_answer(connection, found, answer, outcome)
 
 
 def settle_notification(
@@ -139,10 +141,8 @@ def settle_notification(
 ) -> SettlementResult:
     """Settle a signed notification or a customer's return: paid or declined. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, attempt)
-    if outcome.answer is ProviderAnswer.DECLINED and found.state in IN_FLIGHT and found.provider_requests > 1:
-        # It may be about an earlier request while the last one is charging, so the provider is asked at once.
-        outcome = replace(outcome, answer=ProviderAnswer.UNKNOWN)
-    return _apply_outcome(connection, found, outcome)
+    answer = answer_in_notification(found.snapshot, outcome.answer)
+    return _apply_answer(connection, found, answer, outcome)
 
 
 def settle_decision(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> SettlementResult:
@@ -150,23 +150,29 @@ def settle_decision(connection: Connection[Any], attempt: UUID, outcome: Attempt
     return _apply_outcome(connection, lock_attempt(connection, attempt), outcome)
 
 
-def _is_superseded(found: LockedAttempt, number: int, outcome: AttemptOutcome) -> bool:
-    """Return whether the outcome is about an earlier request than the last one. A payment always counts."""
-    return found.provider_requests != number and outcome.answer is not ProviderAnswer.PAID
+def _apply_answer(
+    connection: Connection[Any], found: LockedAttempt, answer: ProviderAnswer | None, outcome: AttemptOutcome
+) -> SettlementResult:
+    """Apply the outcome with the answer that counts; with None, nothing."""
+    if answer is None:
+        return SettlementResult(found.state, found.intent_status)
+    return _apply_outcome(connection, found, replace(outcome, answer=answer))
 
 
 def _apply_outcome(
     connection: Connection[Any], found: LockedAttempt, outcome: AttemptOutcome
 ) -> SettlementResult:
     before, status = found.state, found.intent_status
-    after = state_after(before, outcome.answer, status)
+    change = change_after(before, outcome.answer, status)
     if before in CHARGED:
         _record_reference(connection, found.id, outcome)
-    if after is before and after not in IN_FLIGHT:
-        return SettlementResult(after, status)
-    trigger = intent_trigger(before, after)
-    if trigger is not None:
-        status = intents.apply_trigger(connection, found.intent, trigger, wrong_code=outcome.wrong_code)
+    if change is None:
+        return SettlementResult(before, status)
+    after = change.state
+    if change.trigger is not None:
+        status = intents.apply_trigger(
+            connection, found.intent, change.trigger, wrong_code=outcome.wrong_code
+        )
         after = abandon_if_unpayable(after, status)
     values = {
         "attempt": found.id,
@@ -176,7 +182,7 @@ def _apply_outcome(
         "keeps_reference": outcome.provider_reference is None
         or (outcome.is_from_operator and found.has_provider_reference),
         "is_from_operator": outcome.is_from_operator,
-        "can_inquire": outcome.can_inquire,
+        "needs_inquiry": needs_inquiry(after, can_inquire=outcome.can_inquire),
     }
     since_sent_s = fetch_scalar(connection, _SETTLE, values)
     return SettlementResult(after, status, is_new=after is not before, since_sent_s=since_sent_s)

@@ -3,6 +3,7 @@
 The provider is called between two transactions: start or submit, commit, call the provider, settle.
 """
 
+from collections.abc import Callable, Collection
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -39,6 +40,31 @@ class RedirectOpenError(AttemptRefusedError):
 
 class NotAwaitingCodeError(AttemptRefusedError):
     """The attempt does not wait for a code, or no longer: show its current state."""
+
+
+def check_payable(intent: IntentStatus, is_expired: Callable[[], bool]) -> None:
+    """Raise an AttemptRefusedError unless the intent can be paid now. Pure, except for `is_expired`.
+
+    `is_expired` says whether `expires_at` has passed. It is called only if the status does not decide.
+    """
+    if intent is IntentStatus.SUCCEEDED:
+        raise AlreadyPaidError
+    if intent is IntentStatus.PROCESSING:
+        raise AttemptInFlightError
+    if intent is IntentStatus.CANCELED or is_expired():
+        raise IntentExpiredError
+
+
+def check_replaceable(awaiting: Collection[AttemptState], *, leave_redirect: bool) -> None:
+    """Raise RedirectOpenError if one of the attempts that await the customer must not be replaced. Pure."""
+    if AttemptState.AWAITING_REDIRECT in awaiting and not leave_redirect:
+        raise RedirectOpenError
+
+
+def check_awaits_code(state: AttemptState) -> None:
+    """Raise NotAwaitingCodeError unless the attempt awaits a code. Pure."""
+    if state is not AttemptState.AWAITING_CODE:
+        raise NotAwaitingCodeError
 
 
 _AWAITING = "state in ('awaiting_code', 'awaiting_redirect')"
@@ -78,10 +104,10 @@ def start_attempt(
     It replaces an attempt that awaits a code and, only with `leave_redirect`, one on a provider's page.
     Raises an AttemptRefusedError if the intent cannot be paid now.
     """
-    _refuse_unless_payable(connection, intent, intents.lock_intent(connection, intent))
-    awaiting = connection.execute(_FIND_AWAITING, (intent,)).fetchall()
-    if (AttemptState.AWAITING_REDIRECT,) in awaiting and not leave_redirect:
-        raise RedirectOpenError
+    status = intents.lock_intent(connection, intent)
+    check_payable(status, lambda: intents.is_expired(connection, intent))
+    awaiting = [AttemptState(row[0]) for row in connection.execute(_FIND_AWAITING, (intent,))]
+    check_replaceable(awaiting, leave_redirect=leave_redirect)
     if awaiting:
         connection.execute(_ABANDON, (intent,))
     values = {
@@ -123,19 +149,9 @@ def repeat_start(connection: Connection[Any], attempt: UUID) -> ProviderRequest:
 
 def _lock_awaiting_code(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
     found = lock_attempt(connection, attempt)
-    _refuse_unless_payable(connection, found.intent, found.intent_status)
-    if found.state is not AttemptState.AWAITING_CODE:
-        raise NotAwaitingCodeError
+    check_payable(found.intent_status, lambda: intents.is_expired(connection, found.intent))
+    check_awaits_code(found.state)
     return found
-
-
-def _refuse_unless_payable(connection: Connection[Any], intent: UUID, status: IntentStatus) -> None:
-    if status is IntentStatus.SUCCEEDED:
-        raise AlreadyPaidError
-    if status is IntentStatus.PROCESSING:
-        raise AttemptInFlightError
-    if status is IntentStatus.CANCELED or intents.is_expired(connection, intent):
-        raise IntentExpiredError
 
 
 def _send_deadline() -> float:

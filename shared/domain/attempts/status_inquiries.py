@@ -4,7 +4,7 @@ An operator's inquiry is a row. The record on checkout.verify only names the att
 it finds in the database, with what the provider itself told it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -142,6 +142,28 @@ def find_open_inquiries(cursor: Cursor[Any], attempt: UUID) -> OpenInquiries | N
     return OpenInquiries(row[2], AttemptSnapshot(AttemptState(row[0]), row[1]))
 
 
+def snapshot_answered(
+    asked: AttemptSnapshot, before: AttemptSnapshot, after: AttemptState
+) -> AttemptSnapshot:
+    """Return the attempt that an answer is about, if settling the answer changed the attempt from `before` to `after`.
+
+    What the answer itself has changed does not make it outdated. Any other change since the provider was asked does.
+    """
+    return replace(before, state=after) if asked.matches(before) else asked
+
+
+def choose_answer(
+    newest_first: Sequence[OperatorInquiry], current: AttemptSnapshot
+) -> OperatorInquiry | None:
+    """Return the answer to decide with: about the attempt as it is now. Pure.
+
+    The last definite one counts, so that nobody can ask until the provider is away.
+    """
+    answers = [one for one in newest_first if one.about and one.about.matches(current)]
+    definite = [one for one in answers if one.answer and is_definite(one.answer)]
+    return next(iter(definite or answers), None)
+
+
 def record_answer(
     connection: Connection[Any],
     inquiries: OpenInquiries,
@@ -149,13 +171,8 @@ def record_answer(
     before: AttemptSnapshot,
     after: AttemptState,
 ) -> None:
-    """Record the provider's answer to `inquiries`, in the transaction that settled it: from `before` to `after`.
-
-    What the answer itself has changed does not make it outdated. Any other change since the provider was asked does.
-    """
-    about = inquiries.about
-    if about.matches(before):
-        about = replace(before, state=after)
+    """Record the provider's answer to `inquiries`, in the transaction that settled it: from `before` to `after`."""
+    about = snapshot_answered(inquiries.about, before, after)
     values = {
         "ids": inquiries.ids,
         "answer": to_recorded_answer(outcome),
@@ -180,14 +197,9 @@ def find_latest_inquiry(connection: Connection[Any], attempt: UUID) -> OperatorI
 def find_valid_answer(
     connection: Connection[Any], attempt: UUID, current: AttemptSnapshot
 ) -> OperatorInquiry | None:
-    """Return the answer to decide with: recent, and about the attempt as it is now.
-
-    The last definite one counts, so that nobody can ask until the provider is away.
-    """
+    """Return the answer to decide with: recent, and about the attempt as it is now (`choose_answer`)."""
     rows = connection.execute(_RECENT_ANSWERS, (attempt, ANSWER_VALID_FOR)).fetchall()
-    answers = [one for row in rows if (one := _inquiry(row)).about and one.about.matches(current)]
-    definite = [one for one in answers if one.answer and is_definite(one.answer)]
-    return next(iter(definite or answers), None)
+    return choose_answer([_inquiry(row) for row in rows], current)
 
 
 def _inquiry(row: tuple[Any, ...]) -> OperatorInquiry:

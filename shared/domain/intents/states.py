@@ -86,6 +86,11 @@ def next_status(status: IntentStatus | None, trigger: IntentTrigger) -> IntentSt
         raise TransitionNotAllowedError(status, trigger) from None
 
 
+def may_expire(status: IntentStatus) -> bool:
+    """Return whether an intent in this status is canceled when its `expires_at` is reached."""
+    return TRANSITIONS.get((status, IntentTrigger.EXPIRE), status) is not status
+
+
 def event_type_for(before: IntentStatus | None, after: IntentStatus) -> EventType | None:
     """Return the type of the event that records this change, or None if nothing changed."""
     if before is None:

@@ -9,7 +9,14 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 
 from shared.domain.intents.intent import INTENT_COLUMNS, Intent, NewIntent, new_reference, parse_intent
-from shared.domain.intents.states import EventType, IntentStatus, IntentTrigger, event_type_for, next_status
+from shared.domain.intents.states import (
+    EventType,
+    IntentStatus,
+    IntentTrigger,
+    event_type_for,
+    may_expire,
+    next_status,
+)
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.database.prepared_statements import PreparedStatement
@@ -96,12 +103,15 @@ with changed as (
 select from changed"""
 
 
+(_EXPIRABLE,) = filter(may_expire, IntentStatus)
+
+
 def expire_sql(which: str) -> str:
     """Return SQL that cancels the intents that match the condition `which`, each with an event and an outbox row."""
     return f"""
 with changed as (
     update payment_intents
-    set status = '{next_status(IntentStatus.REQUIRES_PAYMENT_METHOD, IntentTrigger.EXPIRE)}', event_seq = event_seq + 1,
+    set status = '{next_status(_EXPIRABLE, IntentTrigger.EXPIRE)}', event_seq = event_seq + 1,
         updated_at = mizan_now()
     where {which}
     returning uuid, application_id, event_seq, '{EventType.CANCELED}' as event_type, updated_at, trace
@@ -110,10 +120,10 @@ with changed as (
 select count(*) from changed"""
 
 
-DUE_CONDITION = f"status = '{IntentStatus.REQUIRES_PAYMENT_METHOD}' and expires_at <= mizan_now()"
+DUE_CONDITION = f"status = '{_EXPIRABLE}' and expires_at <= mizan_now()"
 NEXT_DUE_SQL = f"""
 select extract(epoch from expires_at - mizan_now())::float8 from payment_intents
-where status = '{IntentStatus.REQUIRES_PAYMENT_METHOD}' and uuid <> all(%s) order by expires_at limit 1"""
+where status = '{_EXPIRABLE}' and uuid <> all(%s) order by expires_at limit 1"""
 _FIRST_DUE = (
     f"{{0}} from payment_intents where {DUE_CONDITION} and uuid <> all(%s) order by expires_at limit {{1}}"
 )
@@ -218,7 +228,7 @@ def apply_trigger(
         "wrong_code": wrong_code,
     }
     connection.execute(_CHANGE, values)
-    if after is IntentStatus.REQUIRES_PAYMENT_METHOD and is_expired(connection, uuid):
+    if may_expire(after) and is_expired(connection, uuid):
         return apply_trigger(connection, uuid, IntentTrigger.EXPIRE)
     return after
 
