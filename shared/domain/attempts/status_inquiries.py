@@ -22,7 +22,8 @@ from shared.domain.attempts.decision_rules import (
 )
 from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.settlement import lock_attempt
-from shared.domain.attempts.states import CHARGED, AttemptSnapshot, AttemptState
+from shared.domain.attempts.settlement_rules import is_past_in_flight_window
+from shared.domain.attempts.states import CHARGED, IN_FLIGHT, AttemptSnapshot, AttemptState
 from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.domain.messages import VerificationDue, encode
 from shared.domain.topics import CHECKOUT_VERIFY
@@ -57,9 +58,11 @@ select id, asked_by, asked_at, answer, provider_reference, answered_at, state, p
 from operator_inquiries"""
 _GET = f"{_FIND} where id = %s"
 _LATEST = f"{_FIND} where attempt_id = %s order by id desc limit 1"
-_RECENT_ANSWERS = (
-    f"{_FIND} where attempt_id = %s and answered_at > mizan_now() - %s order by answered_at desc, id desc"
-)
+_RECENT_ANSWERS = """
+select id, asked_by, asked_at, answer, provider_reference, answered_at, state, provider_requests,
+       (select sent_at from payment_attempts where id = attempt_id)
+from operator_inquiries
+where attempt_id = %s and answered_at > mizan_now() - %s order by answered_at desc, id desc"""
 
 
 class CannotBeAskedError(RefusedError):
@@ -153,13 +156,25 @@ def snapshot_answered(
 
 
 def choose_answer(
-    newest_first: Sequence[OperatorInquiry], current: AttemptSnapshot
+    newest_first: Sequence[OperatorInquiry], current: AttemptSnapshot, sent_at: datetime | None
 ) -> OperatorInquiry | None:
-    """Return the answer to decide with: about the attempt as it is now. Pure.
+    """Return the answer to decide with: about the attempt as it is now, whose last request was sent at `sent_at`. Pure.
 
-    The last definite one counts, so that nobody can ask until the provider is away.
+    The last definite one counts, so that nobody can ask until the provider is away. While the attempt is in flight,
+    "not paid" counts only if the provider was asked after the in-flight window: before, the request could still arrive.
     """
-    answers = [one for one in newest_first if one.about and one.about.matches(current)]
+    answers = [
+        one
+        for one in newest_first
+        if one.answer
+        and one.about
+        and one.about.matches(current)
+        and not (
+            one.answer in (RecordedAnswer.DECLINED, RecordedAnswer.NOT_PAID)
+            and current.state in IN_FLIGHT
+            and not is_past_in_flight_window(sent_at, one.asked_at)
+        )
+    ]
     definite = [one for one in answers if one.answer and is_definite(one.answer)]
     return next(iter(definite or answers), None)
 
@@ -199,7 +214,7 @@ def find_valid_answer(
 ) -> OperatorInquiry | None:
     """Return the answer to decide with: recent, and about the attempt as it is now (`choose_answer`)."""
     rows = connection.execute(_RECENT_ANSWERS, (attempt, ANSWER_VALID_FOR)).fetchall()
-    return choose_answer([_inquiry(row) for row in rows], current)
+    return choose_answer([_inquiry(row[:-1]) for row in rows], current, rows[0][-1]) if rows else None
 
 
 def _inquiry(row: tuple[Any, ...]) -> OperatorInquiry:

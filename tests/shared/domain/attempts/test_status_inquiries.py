@@ -11,7 +11,7 @@ from shared.domain.attempts.decision_rules import (
     OutcomeKnownError,
 )
 from shared.domain.attempts.operator_decision import NotAskedError
-from shared.domain.attempts.states import ProviderAnswer
+from shared.domain.attempts.states import IN_FLIGHT_WINDOW, ProviderAnswer
 from shared.domain.attempts.status_inquiries import CannotBeAskedError, find_open_inquiries
 from shared.domain.messages import VerificationDue, encode
 from shared.platform.database.pool import Database
@@ -127,6 +127,33 @@ def test_paid_is_refused_if_the_provider_says_otherwise(deciding: Deciding, answ
     with pytest.raises(ContradictsProviderError):
         deciding.decide(attempt)
     assert deciding.state(attempt) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "answer", [ProviderAnswer.DECLINED, ProviderAnswer.NOT_FOUND, ProviderAnswer.NEEDS_CODE]
+)
+def test_not_paid_does_not_count_while_the_request_could_still_arrive(
+    deciding: Deciding, clock: Clock, answer: ProviderAnswer
+) -> None:
+    """Found by the exhaustive model: the request charged after the provider had said that there is no charge."""
+    attempt = deciding.attempt()
+    deciding.run("update payment_attempts set sent_at = mizan_now() where id = %s", attempt)
+    deciding.ask_and_answer(attempt, answer)
+    clock.advance(IN_FLIGHT_WINDOW)
+    for is_paid in (False, True):
+        with pytest.raises(NotAskedError):
+            deciding.decide(attempt, is_paid=is_paid)
+    deciding.ask_and_answer(attempt, answer)
+    deciding.decide(attempt, is_paid=False)
+    assert deciding.state(attempt) == "declined"
+
+
+def test_paid_counts_while_the_request_could_still_arrive(deciding: Deciding) -> None:
+    attempt = deciding.attempt()
+    deciding.run("update payment_attempts set sent_at = mizan_now() where id = %s", attempt)
+    deciding.ask_and_answer(attempt, ProviderAnswer.PAID)
+    deciding.decide(attempt)
+    assert deciding.state(attempt) == "paid"
 
 
 def test_asking_again_until_the_provider_is_away_does_not_help(deciding: Deciding) -> None:
