@@ -14,6 +14,8 @@ from _pytest.terminal import TerminalReporter
 
 from tests import logs
 
+SUMMARY_LINE = "summary line"
+"""The name of a property (fixture record_property) that is printed at the end of the run."""
 _DURATIONS = "mizan/durations"
 _EVERY_S = 30.0
 """How often to print the progress if there is no terminal."""
@@ -46,6 +48,7 @@ class Progress:
         self._done: set[str] = set()
         self._failed = 0
         self._skipped: Counter[str] = Counter()
+        self._summary_lines: list[str] = []
         self._began = self._shown = time.monotonic()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -75,6 +78,10 @@ class Progress:
             self._show_failure(report)
         if report.skipped and isinstance(report.longrepr, tuple):
             self._skipped[report.longrepr[2].removeprefix("Skipped: ")] += 1
+        if report.when == "call":
+            self._summary_lines += [
+                str(text) for name, text in report.user_properties if name == SUMMARY_LINE
+            ]
         if not isinstance(report, pytest.SubtestReport):
             self._durations[report.nodeid] = self._durations.get(report.nodeid, 0.0) + report.duration
         if report.when == "teardown":
@@ -117,7 +124,9 @@ class Progress:
 
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self) -> None:
-        """Print one line for each reason to skip, with the number of tests."""
+        """Print what tests recorded as summary lines, and one line for each reason to skip."""
+        for text in self._summary_lines:
+            self._reporter.write_line(text)
         for reason, count in self._skipped.items():
             self._reporter.write_line(f"Skipped ({count}): {reason}", yellow=True)
 
