@@ -13,15 +13,17 @@ from shared.domain.attempts.states import (
 from shared.domain.intents.states import EventType, IntentStatus, TransitionNotAllowedError
 from tests.model import payment_actions as actions
 from tests.model.exploration import ViolationError
-from tests.model.payment_actions import CLICKS_THAT_PAY, Action, Step
+from tests.model.payment_actions import CLICKS_THAT_PAY
 from tests.model.payment_state import (
     HAS_STATUS_CALL,
     WINDOW,
+    Action,
     Attempt,
     Bounds,
     Charge,
     Method,
     State,
+    Step,
     describe,
 )
 from tests.model.payment_transitions import recorded_answer

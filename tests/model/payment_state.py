@@ -139,6 +139,24 @@ class Bounds(NamedTuple):
     has_operators: bool = True
 
 
+class Action(NamedTuple):
+    name: str
+    attempt: int | None = None
+    """The attempt's place among the attempts, from 0."""
+    detail: str = ""
+    number: int | None = None
+    """The number of the request."""
+
+    def __str__(self) -> str:
+        text = self.name if self.number is None else f"{self.name} (request {self.number})"
+        if self.attempt is not None:
+            text = f"attempt {self.attempt + 1}: {text}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+Step = tuple[Action, State]
+
+
 def now() -> datetime:
     """Return the model's current time: ages are relative to it."""
     return _NOW

@@ -30,13 +30,14 @@ from shared.domain.intents.states import EventType
 from shared.domain.intents.store import create_or_find
 from shared.platform.database.pool import Database
 from tests.clock import Clock
-from tests.model.payment_actions import Action, all_steps
+from tests.model.payment_actions import all_steps
 from tests.model.payment_model import PaymentModel
 from tests.model.payment_state import (
     HAS_STATUS_CALL,
     INITIAL_STATE,
     TICK,
     WINDOW,
+    Action,
     Bounds,
     Method,
     State,
