@@ -21,8 +21,11 @@ LONG = {
     "all 9 tries, pauses, no URL": DeliveryBounds(
         steps=9, workers=1, resends=0, has_faults_of_application=True
     ),
-    "3 tries, two workers, resends, pauses, no URL": DeliveryBounds(
-        steps=3, workers=2, resends=1, has_faults_of_application=True
+    "3 tries, two workers, pauses, no URL": DeliveryBounds(
+        steps=3, workers=2, resends=0, has_faults_of_application=True
+    ),
+    "2 tries, two workers, resends, pauses, no URL": DeliveryBounds(
+        steps=2, workers=2, resends=1, has_faults_of_application=True
     ),
 }
 

@@ -25,6 +25,13 @@ LONG = {
     "two attempts with codes": Bounds(
         attempts=2, requests=2, ticks=3, methods=(Method.CARD, Method.PAGE), has_operators=False
     ),
+    "two attempts by wallet": Bounds(
+        attempts=2,
+        requests=1,
+        ticks=2,
+        methods=(Method.WALLET, Method.WALLET_WITHOUT_STATUS),
+        has_operators=False,
+    ),
     "two attempts and operators": Bounds(attempts=2, requests=1, ticks=3, methods=(Method.CARD, Method.PAGE)),
 }
 
