@@ -67,8 +67,13 @@ def java_command(jars: Sequence[Path], temporary: Path, main_class: str, *argume
 
 @dataclass(frozen=True)
 class BrokerPorts:
+    """Where others reach a broker. Behind proxies, it listens on other ports than those."""
+
     client: int
     controller: int
+    client_listener: int | None = None
+    """None: it listens on `client` itself."""
+    controller_listener: int | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,8 @@ class Broker:
             "node.id": str(self.number),
             "controller.quorum.voters": ",".join(voters),
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"CLIENT://127.0.0.1:{own.client},CONTROLLER://127.0.0.1:{own.controller}",
+            "listeners": f"CLIENT://127.0.0.1:{own.client_listener or own.client},"
+            f"CONTROLLER://127.0.0.1:{own.controller_listener or own.controller}",
             "advertised.listeners": f"CLIENT://127.0.0.1:{own.client}",
             "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
             "inter.broker.listener.name": "CLIENT",

@@ -11,6 +11,7 @@ import environs
 from environs import validate
 
 from shared.platform.settings import read_environment
+from stack.broker import BrokerPorts
 from stack.errors import StackError
 
 # Separators for Kafka, Java or supervisord. No way of escaping works for all three.
@@ -37,6 +38,9 @@ class Options:
     colour: bool
     inherited: Mapping[str, str] = field(repr=False)
     """Our own environment, which the services inherit. The stack adds to it."""
+
+    broker_ports: tuple[BrokerPorts, ...] | None = None
+    """The ports of the embedded brokers, if they are behind proxies; None: free ones, which stay the same."""
 
     @property
     def is_production(self) -> bool:

@@ -149,7 +149,7 @@ def prepare_kafka(options: Options) -> Engine:
         protocol = options.inherited.get("KAFKA_CLIENT_SECURITY_PROTOCOL", "SASL_PLAINTEXT")
         logins = KafkaLogins(options.kafka_passwords, protocol) if options.kafka_passwords else None
         return Engine(options.kafka_bootstrap_servers, None, logins=logins)
-    ports = EnginePorts(options.directory, options.port_base).brokers(options.brokers)
+    ports = options.broker_ports or EnginePorts(options.directory, options.port_base).brokers(options.brokers)
     cluster = KafkaCluster(options.directory / "kafka", ports, install_kafka(options.cache))
     cluster.prepare()
     phase = StartupPhase(
