@@ -15,7 +15,7 @@ _COPY_OFFSET = 20
 """From the port of one copy of a service to that of the next."""
 _LINK_OFFSET = 100
 TWICE = ("api", "checkout", "checkout-verifier", "scheduler", "webhooks")
-ONCE = ("sandbox", "dashboard")
+ONCE = ("sandbox",)
 BALANCED = ("api", "checkout")
 """Clients reach them through a load balancer on the port that the service has in other stacks."""
 CHARGING = ("checkout", "checkout-verifier")

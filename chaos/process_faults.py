@@ -2,15 +2,17 @@
 
 import resource
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import psutil
 
 from chaos.fault_plan import Planned
 from chaos.supervision import NotRunningError, Supervision
 from stack.postgres import is_answering
-from stack.processes import send_signal
+from stack.processes import is_running, send_signal
 from stack.startup_phases import is_ready
 
 Pause = Callable[[float], None]
@@ -31,6 +33,8 @@ class ProcessFaults:
         """Of the services, by the name of the process."""
         self._postgres_url = postgres_url
         self._pause = pause
+        self._limited: set[str] = set()
+        """Processes whose disk was full."""
 
     def kill(self, fault: Planned) -> None:
         """Kill a process with its children, and wait until it was started again.
@@ -62,18 +66,17 @@ class ProcessFaults:
 
     def fill_disk(self, fault: Planned) -> None:
         """Let no file of a process grow. It may exit and be started again: then the disk is still full."""
+        self._limited.add(fault.target)
         limited: dict[int, psutil.Process] = {}
         deadline = time.monotonic() + fault.seconds
         try:
             while (left := deadline - time.monotonic()) > 0:
-                for process in self._running_tree(fault.target):
-                    if process.pid not in limited:
-                        _limit_files(process, _LARGEST_FILE_BYTES)
-                        limited[process.pid] = process
+                new = [each for each in self._running_tree(fault.target) if each.pid not in limited]
+                _limit_files(new, _LARGEST_FILE_BYTES)
+                limited |= {process.pid: process for process in new}
                 self._pause(min(left, _LIMIT_AGAIN_SECONDS))
         finally:
-            for process in (*limited.values(), *self._running_tree(fault.target)):
-                _limit_files(process, resource.RLIM_INFINITY)
+            _limit_files((*limited.values(), *self._running_tree(fault.target)), resource.RLIM_INFINITY)
         self._supervision.wait_for_other(fault.target, 0, _RESTART_SECONDS)
         self._wait_for_postgres(fault)
 
@@ -99,9 +102,10 @@ class ProcessFaults:
         """Continue and start everything, whatever was interrupted."""
         self._supervision.revive()
         for name in names:
-            for process in self._running_tree(name):
-                send_signal(signal.SIGCONT, [process])
-                _limit_files(process, resource.RLIM_INFINITY)
+            tree = self._running_tree(name)
+            send_signal(signal.SIGCONT, tree)
+            if name in self._limited:
+                _limit_files(tree, resource.RLIM_INFINITY)
             self._supervision.start(name)
 
     def _running_tree(self, name: str) -> list[psutil.Process]:
@@ -127,10 +131,32 @@ def _is_backend(process: psutil.Process) -> bool:
         return False
 
 
-def _limit_files(process: psutil.Process, limit: int) -> None:
-    """Set the largest size of files that a process may write. The hard limit stays, so that it can be undone."""
+_SET_LIMIT = """
+import os, resource, sys
+uid, gid, limit, *pids = map(int, sys.argv[1:])
+if os.geteuid() == 0 and uid != 0:
+    os.setgroups([]); os.setgid(gid); os.setuid(uid)
+for pid in pids:
     try:
-        _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, hard))
+        hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit, hard))
     except ProcessLookupError:
+        pass
+"""
+
+
+def _limit_files(processes: Iterable[psutil.Process], limit: int) -> None:
+    """Set the largest size of files that processes may write. The hard limit stays, so that it can be undone.
+
+    Only the account of a process may do so, not even root in a container. All must be of one account.
+    """
+    running = [process for process in processes if is_running(process)]
+    if not running:
         return
+    try:
+        owner = (running[0].uids().real, running[0].gids().real)
+    except psutil.NoSuchProcess:
+        return
+    pids = (process.pid for process in running)
+    command = [sys.executable, "-I", "-S", "-c", _SET_LIMIT, *map(str, (*owner, limit, *pids))]
+    subprocess.run(command, check=True, capture_output=True)

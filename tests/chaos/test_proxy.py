@@ -19,6 +19,7 @@ class EchoServer:
 
     def __init__(self, number: int) -> None:
         self._mark = str(number).encode()
+        self.received = bytearray()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         Thread(target=self._serve, daemon=True).start()
@@ -31,6 +32,7 @@ class EchoServer:
     def _echo(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):
             while data := connection.recv(65536):
+                self.received += data
                 connection.sendall(self._mark + data)
 
     def stop(self) -> None:
@@ -165,6 +167,8 @@ def test_hang_delivers_everything_once_it_is_healed() -> None:
 
 
 def test_half_delivers_half_of_the_bytes_and_resets_the_connection_when_it_is_healed() -> None:
+    server = EchoServer(1)
+
     async def check(proxy: ProxyServer, port: int) -> None:
         reader, writer = await open_client(port)
         quiet_reader, quiet_writer = await open_client(port)
@@ -173,13 +177,14 @@ def test_half_delivers_half_of_the_bytes_and_resets_the_connection_when_it_is_he
         await asyncio.sleep(0.1)
         writer.write(b"lost")
         assert await is_silent(reader)
+        assert server.received == b"1234"
         await proxy.heal("link")
         with pytest.raises(ConnectionResetError):
             await reader.read()
         quiet_writer.write(b"z")
         assert await quiet_reader.readexactly(2) == b"1z"
 
-    run_with_proxy(check, EchoServer(1).port)
+    run_with_proxy(check, server.port)
 
 
 def test_reset_ends_connections_with_an_error() -> None:
