@@ -84,7 +84,7 @@ def _break_and_load(
             if elapsed > options.seconds + _FAULTS_END_SECONDS:
                 injector.stop()
             for name in injector.revive():
-                live.note(f"{name} had exited too often right after its start; it was started again")
+                live.note(f"{name} was down for good, so it was started again")
             live.show(elapsed, injector, load.counters())
             time.sleep(1)
     finally:

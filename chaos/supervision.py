@@ -13,6 +13,7 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 from stack.processes import process_tree
 
 _POLL_SECONDS = 0.1
+_DOWN = (ProcessStates.FATAL, ProcessStates.STOPPED)
 
 
 class NotRunningError(Exception):
@@ -25,6 +26,8 @@ class Supervision:
     def __init__(self, directory: Path) -> None:
         self._socket = (directory / "rpc").readlink() / "rpc"
         self._groups = {info["name"]: info["group"] for info in self._infos()}
+        self._stopped: set[str] = set()
+        """What is to stay stopped for now."""
 
     def pid(self, name: str) -> int:
         """Return the pid of a process. Raises NotRunningError."""
@@ -52,6 +55,7 @@ class Supervision:
 
     def stop(self, name: str, seconds: float = 60) -> None:
         """Ask a process to stop, and wait. Raises NotRunningError if it still runs after `seconds`."""
+        self._stopped.add(name)
         self._call("stopProcess", name, allowed=Faults.NOT_RUNNING)
         deadline = time.monotonic() + seconds
         while name in self.pids():
@@ -61,14 +65,19 @@ class Supervision:
 
     def start(self, name: str) -> None:
         """Start a process, unless it runs or is about to."""
+        self._stopped.discard(name)
         self._call("startProcess", name, allowed=Faults.ALREADY_STARTED)
 
     def revive(self) -> list[str]:
         """Start the processes that supervisord has given up, as a cluster would. Return their names."""
-        given_up = [info["name"] for info in self._infos() if info["state"] == ProcessStates.FATAL]
-        for name in given_up:
+        down = [
+            info["name"]
+            for info in self._infos()
+            if info["state"] in _DOWN and info["name"] not in self._stopped
+        ]
+        for name in down:
             self.start(name)
-        return given_up
+        return down
 
     def _infos(self) -> list[Mapping[str, Any]]:
         return cast("list[Mapping[str, Any]]", self._rpc().getAllProcessInfo())
