@@ -42,6 +42,7 @@ class KafkaFaults:
             **kafka_environment(options, bootstrap_servers, logins, ADMIN.name),
             "DATABASE_URL": NO_DATABASE,
         }
+        self._log = options.directory / "logs" / "operator.log"
         self._supervision = supervision
         self._pause = pause
 
@@ -64,6 +65,8 @@ class KafkaFaults:
                 env=self._environment, cwd=PROJECT, capture_output=True, text=True, check=False,
                 timeout=_PATIENCE_SECONDS,
             )  # fmt: skip
+            with self._log.open("a") as log:
+                print(f"mizan topics ended with {done.returncode}. {done.stderr.strip()}", file=log)
             if done.returncode == 0:
                 return
             if time.monotonic() > deadline:

@@ -20,8 +20,12 @@ Pause = Callable[[float], None]
 _RESTART_SECONDS = 60.0
 _READY_SECONDS = 25.0
 _LIMIT_AGAIN_SECONDS = 0.2
-_LARGEST_FILE_BYTES = 4096
-"""While a disk is full. PostgreSQL and Java ignore the signal, so that their writes fail, as they do without space."""
+_LARGEST_BROKER_FILE = 4096
+_LARGEST_POSTGRES_FILE = 1 << 20
+"""While a disk is full. PostgreSQL and Java ignore the signal, so that their writes fail, as they do without space.
+
+PostgreSQL has files in shared memory, which a disk that is full does not concern: they are smaller than this.
+"""
 
 
 class ProcessFaults:
@@ -67,12 +71,13 @@ class ProcessFaults:
     def fill_disk(self, fault: Planned) -> None:
         """Let no file of a process grow. It may exit and be started again: then the disk is still full."""
         self._limited.add(fault.target)
+        largest = _LARGEST_POSTGRES_FILE if fault.target == "postgres" else _LARGEST_BROKER_FILE
         limited: dict[int, psutil.Process] = {}
         deadline = time.monotonic() + fault.seconds
         try:
             while (left := deadline - time.monotonic()) > 0:
                 new = [each for each in self._running_tree(fault.target) if each.pid not in limited]
-                _limit_files(new, _LARGEST_FILE_BYTES)
+                _limit_files(new, largest)
                 limited |= {process.pid: process for process in new}
                 self._pause(min(left, _LIMIT_AGAIN_SECONDS))
         finally:
