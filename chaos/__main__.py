@@ -11,10 +11,11 @@ from pathlib import Path
 from types import FrameType
 
 from chaos.history import read_history
+from chaos.judge.verdict import summarise
 from chaos.live_line import LiveLine
 from chaos.load.transactions import LoadError
 from chaos.run import RunOptions, judge, run
-from chaos.totals import add_run, count_run
+from chaos.totals import add_run
 from stack.errors import StackError
 from stack.options import read_options
 
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
     status = judge(history)
     live.note(f"History: {history}")
     if given.totals:
-        add_run(given.totals, count_run(read_history(history), status))
+        add_run(given.totals, {**summarise(read_history(history)).as_json(), "brokers": given.brokers})
     if status == 0 and not given.keep:
         shutil.rmtree(directory / "stack", ignore_errors=True)
     else:

@@ -19,12 +19,13 @@ class LiveLine:
         self._next_at = 0.0
         self._began = time.monotonic()
 
-    def show(self, elapsed: float, faults: FaultInjector, load: LoadCounters) -> None:
+    def show(self, elapsed: float, faults: FaultInjector, load: LoadCounters, verdict: str) -> None:
         under_way = f" ({faults.under_way} under way)" if faults.under_way else ""
         failed = f", {faults.failed} of them not as planned" if faults.failed else ""
         self._show(
             f"{elapsed:4.0f} of {self._seconds} s | faults {faults.begun}{under_way}{failed} | "
             f"orders {load.orders}, payments {load.payments}, unanswered {load.lost} | webhooks {load.receipts}"
+            + (f" | {verdict}" if verdict else "")
         )
 
     def show_settling(self, waits_for: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from chaos.fault_plan import plan_faults
 from chaos.faults import FaultInjector
 from chaos.history import ApplicationRegistered, History, LoadStopped, RunStarted, read_history
 from chaos.live_line import LiveLine
+from chaos.live_verdict import LiveVerdict
 from chaos.load.load import Load, LoadAddresses
 from chaos.settling import SETTLE_SECONDS, Settling
 from chaos.stack import RETRY_DELAYS, RunningStack, running_stack
@@ -76,6 +77,7 @@ def _break_and_load(
 ) -> None:
     """Let the load run for its time, with the faults beside it. All faults are over afterwards."""
     began = time.monotonic()
+    verdict = LiveVerdict(options.history)
     plan = plan_faults(options.seed, options.seconds, stack.layout.targets()) if options.has_faults else []
     faults = Thread(target=injector.run, args=(plan, began), name="faults")
     faults.start()
@@ -85,9 +87,10 @@ def _break_and_load(
                 injector.stop()
             for name in injector.revive():
                 live.note(f"{name} was down for good, so it was started again")
-            live.show(elapsed, injector, load.counters())
+            live.show(elapsed, injector, load.counters(), verdict.text)
             time.sleep(1)
     finally:
+        verdict.stop()
         injector.stop()
         faults.join()
         injector.heal()

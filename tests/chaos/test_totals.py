@@ -1,63 +1,60 @@
-"""The totals of the runs of `make chaos`, and the findings of the audit."""
+"""The figures of the runs of `make chaos`, the verdict of its live line, and the findings of the audit."""
 
 import json
 from pathlib import Path
 
-import pytest
-
-from chaos.history import CreateAnswered, FaultBegan, Record, RunStarted, WebhookReceived
+from chaos.history import CreateAnswered, History, IntentSeen, RunStarted
+from chaos.judge.verdict import summarise
+from chaos.live_verdict import describe_findings
 from chaos.settling import read_findings
-from chaos.totals import add_run, count_run
+from chaos.totals import add_run
 
 STARTED = RunStarted(
     at=1.0, seed=7, seconds=60, brokers=3, retry_delays=(1.0,), settle_seconds=9, commit="abc"
 )
 
 
-def create(status: int | None) -> CreateAnswered:
+def create(uuid: str) -> CreateAnswered:
+    seen = IntentSeen(
+        uuid=uuid,
+        merchant_reference="r",
+        amount=1000,
+        status="requires_payment_method",
+        expires_at=86402.0,
+        updated_at=2.0,
+    )
     return CreateAnswered(
         at=2.0,
         application="a",
-        began_at=1.0,
+        began_at=2.0,
         merchant_reference="r",
         amount=1000,
-        http_status=status,
-        intent=None,
+        http_status=201,
+        intent=seen,
     )
 
 
-def records() -> list[Record]:
-    fault = FaultBegan(at=2.0, number=1, fault="kill", target="api-1", details="")
-    receipt = WebhookReceived(
-        at=3.0, application="a", url="u", connection=1, signature=None, body="", answer="200"
-    )
-    return [STARTED, create(201), create(200), create(None), fault, fault, receipt]
-
-
-def test_new_intents_faults_and_requests_at_receivers_are_counted() -> None:
-    run = count_run(records(), judge_status=0)
-    assert (run.payments, run.faults, run.deliveries) == (1, 2, 1)
-    assert run.faults_by_kind == {"kill": 2}
-
-
-def test_a_history_without_a_beginning_is_refused() -> None:
-    with pytest.raises(ValueError, match="RunStarted"):
-        count_run(records()[1:], judge_status=0)
-
-
-def test_runs_accumulate_in_the_file(tmp_path: Path) -> None:
+def test_runs_add_up_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
-    add_run(path, count_run(records(), judge_status=0))
-    add_run(path, count_run(records(), judge_status=1))
+    run = {**summarise([STARTED, create("u")]).as_json(), "faults": {"kill": 2, "cut": 1}}
+    add_run(path, run)
+    add_run(path, {**run, "lost": 1})
     content = json.loads(path.read_text())
-    assert content["totals"] == {
-        "seconds": 120,
-        "faults": 4,
-        "payments": 2,
-        "deliveries": 2,
-        "runs_with_findings": 1,
-    }
-    assert [run["seed"] for run in content["runs"]] == [7, 7]
+    totals = content["totals"]
+    assert (totals["runs"], totals["seconds"], totals["faults"], totals["creates"]) == (2, 120, 6, 2)
+    assert totals["lost"] == 1
+    assert [each["seed"] for each in content["runs"]] == [7, 7]
+
+
+def test_the_live_line_names_what_the_judge_has_found_so_far(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    history = History(path)
+    history.add(STARTED)
+    history.add(create("u"))
+    assert describe_findings(path) == "no findings so far"
+    history.add(create("another"))
+    history.close()
+    assert "one-reference-one-intent" in describe_findings(path)
 
 
 def test_the_findings_of_the_audit_are_read_from_its_json_or_its_error() -> None:
