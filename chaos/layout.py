@@ -20,6 +20,8 @@ BALANCED = ("api", "checkout")
 """Clients reach them through a load balancer on the port that the service has in other stacks."""
 CHARGING = ("checkout", "checkout-verifier")
 """The services that call the sandbox."""
+CONSUMING = ("webhooks", "checkout-verifier")
+"""The services that are members of consumer groups. The scheduler only produces."""
 NOTIFICATIONS_LINK = "sandbox>checkout"
 _LOST_FOR_GOOD = ("webhooks.resend", "webhooks.dead", "dead_letters")
 """Topics whose records PostgreSQL does not have: if they are deleted, what was in them is lost, as documented."""
@@ -116,15 +118,15 @@ class Layout:
         """Return what a run can break."""
         numbers = range(1, len(self._engines.brokers) + 1)
         brokers = tuple(f"kafka-{number}" for number in numbers)
-        consumers = tuple(copy.name for copy in self.copies if copy.service.kafka_principal is not None)
-        to_brokers = (f"{client}>{broker}" for client in consumers for broker in brokers)
+        clients = tuple(copy.name for copy in self.copies if copy.service.kafka_principal is not None)
+        to_brokers = (f"{client}>{broker}" for client in clients for broker in brokers)
         between = (f"broker-{a}>kafka-{b}" for a in numbers for b in numbers if a != b)
         taken_away = [link.name for link in self.links if link.name.startswith("kafka-")]
         links = [link.name for link in self.links if link.name not in taken_away]
         return Targets(
             services=tuple(copy.name for copy in self.copies),
             with_workers=tuple(copy.name for copy in self.copies if copy.service.has_workers),
-            consumers=consumers,
+            consumers=tuple(copy.name for copy in self.copies if copy.service.name in CONSUMING),
             brokers=brokers if len(brokers) > 1 else ("kafka",),
             postgres="postgres",
             links=(*links, *to_brokers),

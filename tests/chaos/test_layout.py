@@ -36,6 +36,9 @@ def test_each_way_has_a_link_and_each_link_is_a_target() -> None:
     for name in ("kafka-1", "kafka-3-controller", "broker-1>kafka-2"):
         assert name in targets.engine_links
     assert {"sandbox>postgres", "api-1>kafka-1", "webhooks-1>sandbox"}.isdisjoint(targets.links)
+    assert set(targets.consumers) == {
+        f"{name}-{number}" for name in ("webhooks", "checkout-verifier") for number in (1, 2)
+    }
     known = {link.name for link in LAYOUT.links}
     for target in (*targets.links, *targets.engine_links):
         assert split_link(target, LAYOUT.links)[0] in known
