@@ -32,6 +32,8 @@ _FIRST_JUMP_S = 2400.0
 _NEXT_JUMP_S = 4000.0
 """Nothing is requeued twice within an hour."""
 _BETWEEN_JUMPS_S = 100.0
+_DEAD_SECONDS = 300.0
+"""How long nine tries may take at receivers that never recover, many at a time."""
 _REQUEST_SECONDS = 30
 _AUDIT_SECONDS = 180
 _AUDIT_INCOMPLETE = 2
@@ -96,6 +98,16 @@ class Settling:
             time.sleep(1)
         self._history.add(SettlingEnded(at=time.time(), settled=not waits_for, waits_for=tuple(waits_for)))
         return not waits_for
+
+    def wait_for_dead(self, report: Callable[[Sequence[str]], None]) -> None:
+        """Wait until the deliveries to receivers that never recover have failed.
+
+        What is sent later would be in no try that `record_final_state` lists.
+        """
+        deadline = time.monotonic() + _DEAD_SECONDS
+        while (waits_for := self._waits_for([])) and time.monotonic() < deadline:
+            report(waits_for)
+            time.sleep(1)
 
     def _waits_for(self, dead_applications: Sequence[str]) -> list[str]:
         without = [UUID(application) for application in dead_applications]
