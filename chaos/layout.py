@@ -14,6 +14,8 @@ COPIES = 2
 _COPY_OFFSET = 20
 """From the port of one copy of a service to that of the next."""
 _LINK_OFFSET = 100
+PORTS = 200
+"""A stack uses this many ports, from its port base on."""
 TWICE = ("api", "checkout", "checkout-verifier", "scheduler", "webhooks")
 ONCE = ("sandbox",)
 BALANCED = ("api", "checkout")
@@ -54,7 +56,7 @@ class Layout:
         self.port_base = port_base
         self._engines = engines
         self.copies = tuple(self._copies())
-        ports = iter(range(port_base + _LINK_OFFSET, port_base + 2 * _LINK_OFFSET))
+        ports = iter(range(port_base + _LINK_OFFSET, port_base + PORTS))
         self.links = tuple(self._links(ports))
         self._link_ports = {link.name: link.port for link in self.links}
 

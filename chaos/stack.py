@@ -16,7 +16,7 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import quote
 
-from chaos.layout import CHARGING, HOST, NOTIFICATIONS_LINK, Copy, EnginePortNumbers, Layout
+from chaos.layout import CHARGING, HOST, NOTIFICATIONS_LINK, PORTS, Copy, EnginePortNumbers, Layout
 from chaos.proxy import Link, ProxyServer, Rule
 from shared.platform.private_files import write_private_file
 from stack.database_roles import ensure_role_passwords
@@ -24,7 +24,7 @@ from stack.errors import StackError
 from stack.keys import service_keys
 from stack.launcher import run
 from stack.options import Options
-from stack.ports import EnginePorts, find_free_ports
+from stack.ports import find_free_ports
 from stack.postgres_data import DATABASE
 from stack.processes import last_lines
 from stack.services import JOBS, Service
@@ -151,12 +151,7 @@ def running_stack(options: Options) -> Iterator[RunningStack]:
     """Start a stack in `options.directory`, and stop it afterwards. Raises StackError if it does not start."""
     options.directory.mkdir(parents=True, exist_ok=True)
     options = replace(options, inherited={**options.inherited, **_SETTINGS})
-    free = find_free_ports(2 * options.brokers)
-    engines = EnginePortNumbers(
-        EnginePorts(options.directory, options.port_base).postgres(),
-        tuple(free[: options.brokers]),
-        tuple(free[options.brokers :]),
-    )
+    engines = _engine_ports(options)
     layout = Layout(options.port_base, engines)
     options = replace(options, broker_ports=layout.broker_ports())
     services = [layout.service(copy, _environment(copy, layout, options)) for copy in layout.copies]
@@ -166,6 +161,17 @@ def running_stack(options: Options) -> Iterator[RunningStack]:
             yield RunningStack(options, layout, proxies)
     finally:
         proxies.stop()
+
+
+def _engine_ports(options: Options) -> EnginePortNumbers:
+    """Choose where the engines listen: not where a service or a proxy will."""
+    own = range(options.port_base, options.port_base + PORTS)
+    postgres, *kafka = [port for port in find_free_ports(PORTS + 20) if port not in own][
+        : 1 + 2 * options.brokers
+    ]
+    # The launcher takes the port of PostgreSQL from this file.
+    (options.directory / "ports.json").write_text(json.dumps({"postgres": postgres}) + "\n")
+    return EnginePortNumbers(postgres, tuple(kafka[: options.brokers]), tuple(kafka[options.brokers :]))
 
 
 def _environment(copy: Copy, layout: Layout, options: Options) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 import socket
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from chaos.layout import EnginePortNumbers, Layout, split_link
 from chaos.proxy import Link, NetworkFault, Rule
 from chaos.stack import Proxies
+from stack.broker import Broker
 from stack.errors import StackError
 from stack.ports import find_free_ports
 from tests.chaos.test_proxy import EchoServer
@@ -44,10 +46,13 @@ def test_each_way_has_a_link_and_each_link_is_a_target() -> None:
         assert split_link(target, LAYOUT.links)[0] in known
 
 
-def test_brokers_listen_elsewhere_than_where_they_are_reached() -> None:
-    first = LAYOUT.broker_ports()[0]
-    assert (first.client_listener, first.controller_listener) == (15_002, 15_005)
-    assert {first.client, first.controller}.isdisjoint({15_002, 15_005})
+def test_brokers_listen_elsewhere_than_where_they_are_reached(tmp_path: Path) -> None:
+    ports = LAYOUT.broker_ports()
+    settings = Broker(2, tmp_path, "cluster", ports, (), "secret").settings(tmp_path)
+    assert settings["listeners"] == "CLIENT://127.0.0.1:15003,CONTROLLER://127.0.0.1:15006"
+    assert settings["advertised.listeners"] == f"CLIENT://127.0.0.1:{LAYOUT.link_port('kafka-2')}"
+    voters = [f"{number}@127.0.0.1:{LAYOUT.link_port(f'kafka-{number}-controller')}" for number in (1, 2, 3)]
+    assert settings["controller.quorum.voters"] == ",".join(voters)
 
 
 def test_a_copy_runs_its_service_with_its_own_port_and_environment() -> None:
