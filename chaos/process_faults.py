@@ -77,11 +77,11 @@ class ProcessFaults:
         try:
             while (left := deadline - time.monotonic()) > 0:
                 new = [each for each in self._running_tree(fault.target) if each.pid not in limited]
-                _limit_files(new, largest)
+                limit_files(new, largest)
                 limited |= {process.pid: process for process in new}
                 self._pause(min(left, _LIMIT_AGAIN_SECONDS))
         finally:
-            _limit_files((*limited.values(), *self._running_tree(fault.target)), resource.RLIM_INFINITY)
+            limit_files((*limited.values(), *self._running_tree(fault.target)), resource.RLIM_INFINITY)
         self._supervision.wait_for_other(fault.target, 0, _RESTART_SECONDS)
         self._wait_for_postgres(fault)
 
@@ -110,7 +110,7 @@ class ProcessFaults:
             tree = self._running_tree(name)
             send_signal(signal.SIGCONT, tree)
             if name in self._limited:
-                _limit_files(tree, resource.RLIM_INFINITY)
+                limit_files(tree, resource.RLIM_INFINITY)
             self._supervision.start(name)
 
     def _running_tree(self, name: str) -> list[psutil.Process]:
@@ -150,7 +150,7 @@ for pid in pids:
 """
 
 
-def _limit_files(processes: Iterable[psutil.Process], limit: int) -> None:
+def limit_files(processes: Iterable[psutil.Process], limit: int) -> None:
     """Set the largest size of files that processes may write. The hard limit stays, so that it can be undone.
 
     Only the account of a process may do so, not even root in a container. All must be of one account.
