@@ -26,6 +26,7 @@ def find_port_base() -> int:
 
 
 @pytest.mark.kills
+@pytest.mark.timeout(MOST_SECONDS + 60)
 def test_two_minutes_of_faults_lose_double_and_leave_nothing(tmp_path: Path) -> None:
     port_base = find_port_base()
     command = [
