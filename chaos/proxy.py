@@ -72,6 +72,8 @@ class _Side(asyncio.Protocol):
         self._queue: deque[tuple[float, bytes]] = deque()
         """What is to be written to the other end, and when. Empty bytes mean the end of the stream."""
         self._timer: asyncio.TimerHandle | None = None
+        self.has_ended = False
+        """Whether the end of its stream was passed on."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -103,10 +105,21 @@ class _Side(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         while self._queue and not self._pair.hangs and self._queue[0][0] <= loop.time() + 0.001:
             data = self._queue.popleft()[1]
-            with contextlib.suppress(OSError, RuntimeError):
-                self.other.transport.write(data) if data else self.other.transport.write_eof()
+            if data:
+                self.other.transport.write(data)
+            else:
+                self._pass_on_end()
         if self._queue and self._timer is None and not self._pair.hangs:
             self._timer = loop.call_at(self._queue[0][0], self._on_timer)
+
+    def _pass_on_end(self) -> None:
+        """End the stream to the other end; close the connection if that has ended its own."""
+        self.has_ended = True
+        if self.other.has_ended:
+            self._pair.close(reset=False)
+        else:
+            with contextlib.suppress(OSError, RuntimeError):
+                self.other.transport.write_eof()
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -95,6 +95,26 @@ def test_bytes_pass_in_both_directions() -> None:
     run_with_proxy(check, EchoServer(1).port)
 
 
+def test_a_connection_that_both_ends_have_closed_is_forgotten() -> None:
+    """Whoever closes first. Otherwise each connection would keep two open files."""
+
+    async def check(proxy: ProxyServer, port: int) -> None:
+        for closes_first in (True, False):
+            reader, writer = await open_client(port)
+            writer.write(b"x")
+            await reader.readexactly(2)
+            assert proxy.connections("link") == 1
+            if closes_first:
+                writer.close()
+            else:
+                writer.write_eof()
+                await reader.read()
+            while proxy.connections("link"):
+                await asyncio.sleep(0.01)
+
+    run_with_proxy(check, EchoServer(1).port)
+
+
 def test_connections_go_to_the_targets_in_turn_and_past_one_that_refuses() -> None:
     first, second = EchoServer(1), EchoServer(2)
 
