@@ -87,7 +87,9 @@ def _parts(url: str) -> dict[str, str]:
 
 def _address(url: str) -> str:
     parts = _parts(url)
-    return f"{parts.get('host', 'default host')}:{parts.get('port', '5432')}/{parts.get('dbname', '')}"
+    hosts, ports = parts.get("host", "default host").split(","), parts.get("port", "5432").split(",")
+    servers = zip(hosts, ports * len(hosts) if len(ports) == 1 else ports, strict=False)
+    return f"{','.join(f'{host}:{port}' for host, port in servers)}/{parts.get('dbname', '')}"
 
 
 def _without_password(url: str, error: psycopg.Error) -> str:

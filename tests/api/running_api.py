@@ -60,8 +60,12 @@ class RunningApi:
         return requests.post(self.url, json=body, headers=headers, timeout=30)
 
     @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/api/v1"
+
+    @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/api/v1/payment-intents"
+        return f"{self.base_url}/payment-intents"
 
     def lines(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]

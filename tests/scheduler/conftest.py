@@ -67,11 +67,11 @@ def outbox(database: Database, application_id: UUID) -> Outbox:
 class Relays:
     def __init__(self, database: DatabaseSettings, kafka: KafkaSettings) -> None:
         self._database = database
-        self._kafka = kafka
+        self.kafka = kafka
 
     def make(self, stop: Event | None = None) -> OutboxRelay:
         return OutboxRelay(
-            self._database, ConfirmingProducer(as_principal(self._kafka, SCHEDULER), "relay"), stop or Event()
+            self._database, ConfirmingProducer(as_principal(self.kafka, SCHEDULER), "relay"), stop or Event()
         )
 
     @contextmanager

@@ -1,6 +1,7 @@
 """The outbox relay with real PostgreSQL and Kafka: every row is published, in order, through all failures."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Event, Thread
 from uuid import UUID
 
@@ -11,7 +12,9 @@ from services.scheduler.jobs import relay as relay_module
 from services.scheduler.quarantine import QuarantineNotEmptyError
 from shared.domain.messages import IntentEvent
 from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
+from tests.database_roles import as_role
 from tests.scheduler.conftest import Outbox, Relays
 from tests.topics import TopicReader
 from tests.waiting import error_text, eventually
@@ -104,6 +107,51 @@ def test_relay_recovers_after_a_database_restart(
         eventually(lambda: outbox.waiting() == 0)
         eventually(lambda: not error_text(runner.check, JobFailingError))
     assert len(reader.events(2)) == 2
+
+
+def test_relay_reconnects_when_the_server_became_a_standby(
+    database: Database, outbox: Outbox, relays: Relays, reader: TopicReader
+) -> None:
+    """It publishes nothing that it cannot delete, and a new session finds the new primary."""
+    relay = relays.make()
+    relay.run_once()
+    session = relay._session
+    assert session is not None
+    intent = outbox.create()
+    session.connection.execute("set default_transaction_read_only = on")
+    with pytest.raises(DatabaseUnavailableError, match="standby"):
+        relay.run_once()
+    assert outbox.waiting() == 1
+    relay.run_once()
+    assert outbox.waiting() == 0
+    assert [event.intent_uuid for event in reader.events(1)] == [intent]
+    relay.close()
+
+
+@pytest.mark.kills
+def test_relay_leaves_a_frozen_server(
+    killable_engines: Engines,
+    outbox: Outbox,
+    relays: Relays,
+    reader: TopicReader,
+    database_settings: DatabaseSettings,
+) -> None:
+    """It must follow a failover, although the kernel of a frozen server still confirms what it gets."""
+    outbox.create()
+    short = replace(as_role("mizan_scheduler", database_settings), statement_timeout_s=1)
+    relay = Relays(short, relays.kafka).make()
+    relay.run_once()
+    outbox.create()
+    killable_engines.postgres.suspend()
+    try:
+        with pytest.raises(DatabaseUnavailableError):
+            relay.run_once()
+    finally:
+        killable_engines.postgres.resume()
+    relay.run_once()
+    assert outbox.waiting() == 0
+    assert len(reader.events(2)) == 2
+    relay.close()
 
 
 @pytest.mark.kills
@@ -240,7 +288,7 @@ def test_statements_use_the_primary_key_whatever_the_statistics_say(
 ) -> None:
     """On a table never analyzed, on a full one whose statistics say it is empty, and on an analyzed one."""
     relay = relays.make()
-    connection = relay._open_connection()
+    connection = relay._open_session().connection
 
     def plans() -> list[str]:
         return [

@@ -25,6 +25,16 @@ def test_error_of_unreachable_database_hides_the_password() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+def test_error_names_all_servers_of_a_database_with_several() -> None:
+    first, second = find_free_ports(2)
+    with pytest.raises(StackError) as caught:
+        check_external_database(
+            f"postgresql://mizan:hunter2@127.0.0.1:{first},127.0.0.1:{second}/mizan?target_session_attrs=read-write"
+        )
+    assert f"(127.0.0.1:{first},127.0.0.1:{second}/mizan)" in caught.value.problem
+    assert "hunter2" not in str(caught.value)
+
+
 def test_error_of_wrong_password_hides_the_password(engines: TestEngines) -> None:
     """The error of the server is passed on, without the password."""
     url = engines.database_url.replace("://mizan:", "://mizan:hunter2")

@@ -14,11 +14,12 @@ from typing import Any
 
 import psycopg
 from prometheus_client import Counter, Gauge
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import class_row
 
 from services.scheduler.quarantine import Quarantine
-from shared.platform.database.connections import connection_arguments, translate_outage
-from shared.platform.database.pool import fetch_scalar
+from shared.platform.database.connections import PooledConnection, connection_arguments, translate_outage
+from shared.platform.database.statement_watchdog import StatementWatchdog
 from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
 from shared.platform.kafka.spans import trace_publishing
 from shared.platform.settings import DatabaseSettings
@@ -40,7 +41,8 @@ _LONGEST_PAUSE_S = 0.04
 _STANDBY_PAUSE_S = 0.5
 
 _PEEK = "select from outbox limit 1"
-_LOCK = "select pg_try_advisory_xact_lock(%s)"
+# A standby has rows and gives the lock, too: without this check its rows would be published again and again.
+_LOCK = "select current_setting('transaction_read_only')::boolean, pg_try_advisory_xact_lock(%s)"
 _SELECT_OLDEST = "select id, topic, key, payload, trace from outbox order by id limit %s"
 _SELECT_OLDEST_NOT_QUARANTINED = """
 select id, topic, key, payload, trace from outbox
@@ -70,7 +72,10 @@ class OutboxRelay:
         self._settings = settings
         self._producer = producer
         self._stop = stop
-        self._connection: psycopg.Connection[Any] | None = None
+        self._session: PooledConnection | None = None
+        self._watchdog = StatementWatchdog()
+        # For what PostgreSQL does between two calls of the _WaitGuard, as for any transaction.
+        self._limit_s = 2 * settings.statement_timeout_s + 1
         self._pause_s = _SHORTEST_PAUSE_S
         self._quarantine: Quarantine[tuple[str, str]] = Quarantine(
             "keys have rows that Kafka refuses", QUARANTINED
@@ -80,9 +85,14 @@ class OutboxRelay:
         """Publish a batch. Run again at once after a full one; when the outbox is empty, pauses grow to 40 ms."""
         self._producer.poll()
         with translate_outage():
-            connection = self._open_connection()
+            session = self._open_session()
             started = monotonic()
-            published = self._publish(connection) if connection.execute(_PEEK).rowcount else 0
+            try:
+                with self._watchdog.watching(session, self._limit_s):
+                    published = self._publish(session) if session.connection.execute(_PEEK).rowcount else 0
+            except ReadOnlySqlTransaction:
+                session.server_is_useless = True  # it is a standby now; a new session finds the primary
+                raise
         if published is None:
             return _STANDBY_PAUSE_S
         if published:
@@ -98,16 +108,20 @@ class OutboxRelay:
 
     def close(self) -> None:
         self._producer.close()
-        if self._connection is not None:
-            self._connection.close()
+        self._watchdog.close()
+        self._close_session()
 
-    def _publish(self, connection: psycopg.Connection[Any]) -> int | None:
+    def _publish(self, session: PooledConnection) -> int | None:
         """Return how many rows were published; None if another relay is the active one."""
+        connection = session.connection
         with connection.transaction():
-            if not fetch_scalar(connection, _LOCK, (_RELAY_LOCK,)):
+            is_read_only, is_active = connection.execute(_LOCK, (_RELAY_LOCK,)).fetchone() or (True, False)
+            if is_read_only:
+                raise ReadOnlySqlTransaction("PostgreSQL is a standby and accepts no writes")
+            if not is_active:
                 return None
             rows = self._select_oldest(connection)
-            confirmed = self._send(rows, connection)
+            confirmed = self._send(rows, session)
             connection.execute(_DELETE, ([row.id for row in confirmed],))
         self._quarantine.release({(row.topic, row.key) for row in confirmed})
         ROWS.inc(len(confirmed))
@@ -121,10 +135,11 @@ class OutboxRelay:
         topics, keys = zip(*quarantined, strict=True)
         return cursor.execute(_SELECT_OLDEST_NOT_QUARANTINED, (list(topics), list(keys), BATCH)).fetchall()
 
-    def _send(self, rows: Sequence[OutboxRow], connection: psycopg.Connection[Any]) -> Sequence[OutboxRow]:
+    def _send(self, rows: Sequence[OutboxRow], session: PooledConnection) -> Sequence[OutboxRow]:
+        guard = _WaitGuard(session, self._watchdog, self._limit_s, self._stop)
         try:
             with trace_publishing(self._producer, [_outgoing(row) for row in rows]) as records:
-                self._producer.send(records, on_wait=_WaitGuard(connection, self._stop))
+                self._producer.send(records, on_wait=guard)
         except NotConfirmedError as error:
             for index, refusal in error.refused.items():
                 self._quarantine.add((rows[index].topic, rows[index].key), refusal.str())
@@ -132,31 +147,47 @@ class OutboxRelay:
             return _confirmed_in_order(rows, error)
         return rows
 
-    def _open_connection(self) -> psycopg.Connection[Any]:
-        if self._connection is None or self._connection.closed:
-            arguments = connection_arguments(
-                self._settings,
-                self.name,
-                # The table is empty one moment and full the next, so statistics mislead: always use the key.
-                enable_seqscan="off",
-            )
-            self._connection = psycopg.connect(self._settings.url, autocommit=True, **arguments)
-        return self._connection
+    def _open_session(self) -> PooledConnection:
+        session = self._session
+        if session is not None:
+            session.released_at = monotonic()
+            if session.is_reusable():
+                return session
+            self._close_session()
+        arguments = connection_arguments(
+            self._settings,
+            self.name,
+            # The table is empty one moment and full the next, so statistics mislead: always use the key.
+            enable_seqscan="off",
+        )
+        connection = psycopg.connect(self._settings.url, autocommit=True, **arguments)
+        self._session = PooledConnection(connection)
+        return self._session
+
+    def _close_session(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
 
 class _WaitGuard:
     """Called while the producer waits for Kafka: keeps the session alive, raises RelayStoppedError at a stop."""
 
-    def __init__(self, connection: psycopg.Connection[Any], stop: Event) -> None:
-        self._connection = connection
+    def __init__(
+        self, session: PooledConnection, watchdog: StatementWatchdog, limit_s: float, stop: Event
+    ) -> None:
+        self._session = session
+        self._watchdog = watchdog
+        self._limit_s = limit_s
         self._stop = stop
         self._next_at = monotonic() + _KEEP_ALIVE_EVERY_S
 
     def __call__(self) -> None:
         if self._stop.is_set():
             raise RelayStoppedError
+        self._watchdog.begin(self._session, self._limit_s)
         if monotonic() >= self._next_at:
-            self._connection.execute("select 1")
+            self._session.connection.execute("select 1")
             self._next_at = monotonic() + _KEEP_ALIVE_EVERY_S
 
 

@@ -68,7 +68,7 @@ def connection_arguments(
 class PooledConnection:
     """A connection with one cursor that is reused: creating a cursor costs as much as a small statement."""
 
-    __slots__ = ("_created_at", "_socket", "connection", "cursor", "released_at")
+    __slots__ = ("_created_at", "_socket", "connection", "cursor", "released_at", "server_is_useless")
 
     def __init__(self, connection: Connection[Any]) -> None:
         self.connection = connection
@@ -76,9 +76,12 @@ class PooledConnection:
         self._socket = socket.socket(fileno=os.dup(connection.fileno()))
         self.cursor = connection.cursor()
         self._created_at = self.released_at = monotonic()
+        self.server_is_useless = False
+        """The server does not respond, or has become a standby: other connections to it are of no use either."""
 
     def abort(self) -> None:
         """Shut the socket down. A thread that waits for the server gets an error; the connection is useless then."""
+        self.server_is_useless = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -90,6 +93,7 @@ class PooledConnection:
         connection = self.connection
         return (
             not connection.closed
+            and not self.server_is_useless
             and connection.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
             and self.released_at - self._created_at < _MAX_AGE_S
         )

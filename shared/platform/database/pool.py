@@ -6,7 +6,7 @@ docs/decisions/0007-connections.md.
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import BoundedSemaphore, Lock
 from time import monotonic
 from types import TracebackType
@@ -63,7 +63,7 @@ class Database:
                 with self._watchdog.watching(pooled, self._transaction_limit_s):
                     yield pooled.connection
             except ReadOnlySqlTransaction:
-                pooled.close()  # the server has become a standby; a new connection finds the new primary
+                pooled.server_is_useless = True  # it is a standby now; new connections find the primary
                 raise
             finally:
                 self._pool.release(pooled)
@@ -121,7 +121,7 @@ class _AutocommitCursor:
     ) -> None:
         self._watchdog.end(self._pooled)
         if isinstance(error, ReadOnlySqlTransaction):
-            self._pooled.close()  # the server has become a standby; a new connection finds the new primary
+            self._pooled.server_is_useless = True  # it is a standby now; new connections find the primary
         self._pool.release(self._pooled)
         if error is not None:
             raise_outage(error)
@@ -157,15 +157,22 @@ class _ConnectionPool:
             pooled.released_at = monotonic()
             if pooled.is_reusable() and not self._closed:
                 self._idle.append(pooled)
-            else:
-                pooled.close()
+                return
+            pooled.close()
+            if pooled.server_is_useless:
+                # Each would cost its next user as much time as this one did, or an error.
+                self._close_idle()
         finally:
             self._free.release()
 
     def close(self) -> None:
         self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):  # another thread took the last one
+            while self._idle:
+                self._idle.pop().close()
 
     def _idle_connection(self) -> PooledConnection | None:
         while self._idle:

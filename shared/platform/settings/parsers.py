@@ -11,6 +11,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
 
 import environs
 from environs import validate
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _KAFKA_CLIENT_PREFIX = "KAFKA_CLIENT_"
 _HOST = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 """A name or an IPv4 address, or an IPv6 address."""
+_TO_THE_PRIMARY = {"read-write", "primary"}
 
 
 def defaults_of(group: "type[DataclassInstance]") -> SimpleNamespace:
@@ -258,6 +260,15 @@ def _validate_optional_url(value: str) -> None:
 def _validate_postgres_url(value: str) -> None:
     if not value.startswith(("postgresql://", "postgres://")):
         raise environs.ValidationError("Must be a postgresql:// address.")
+    authority, _, path = value.partition("://")[2].partition("/")
+    hosts, _, query = f"{authority.rpartition('@')[2]}/{path}".partition("?")
+    given = parse_qs(query)
+    named = [hosts.partition("/")[0], *given.get("host", []), *given.get("hostaddr", [])]
+    session_attrs = given.get("target_session_attrs", [])
+    if any("," in each for each in named) and not _TO_THE_PRIMARY & set(session_attrs):
+        raise environs.ValidationError(
+            "Names several hosts: add target_session_attrs=read-write, so that no session is on a standby."
+        )
 
 
 def _validate_optional_email(value: str) -> None:

@@ -92,6 +92,32 @@ def test_secrets_are_not_in_the_repr(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hush" not in repr(read_settings())
 
 
+@pytest.mark.parametrize(
+    ("url", "is_refused"),
+    [
+        ("postgresql://mizan:a,b@db1,db2:5433/mizan", True),
+        ("postgresql://mizan:hush@db1,db2/mizan?target_session_attrs=any", True),
+        ("postgresql://mizan:hush@db1,db2?target_session_attrs=prefer-standby", True),
+        ("postgresql:///mizan?host=db1,db2", True),
+        ("postgresql://mizan@db1/mizan?hostaddr=10.0.0.1,10.0.0.2", True),
+        ("postgresql://mizan:hush@db1,db2:5433/mizan?target_session_attrs=read-write&sslmode=require", False),
+        ("postgresql:///mizan?host=db1,db2&target_session_attrs=primary", False),
+        ("postgresql://mizan:a,b@db1/mizan?application_name=x,y", False),
+        ("postgresql://mizan:hush@db1/a,b", False),
+    ],
+)
+def test_database_with_several_hosts_is_only_used_at_its_primary(
+    monkeypatch: pytest.MonkeyPatch, url: str, is_refused: bool
+) -> None:
+    """A session on a standby would read old rows, and could write none."""
+    monkeypatch.setenv("DATABASE_URL", url)
+    if not is_refused:
+        assert read_settings().database.url == url
+        return
+    with pytest.raises(SettingsError, match="add target_session_attrs=read-write"):
+        read_settings()
+
+
 def test_retention_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each setting on its own; the others keep their defaults."""
     monkeypatch.setenv("KEEP_EVENTS_MONTHS", "2")

@@ -161,6 +161,34 @@ def test_a_transaction_on_a_frozen_server_is_aborted(
     database.close()
 
 
+@pytest.mark.kills
+def test_other_connections_to_a_frozen_server_are_not_tried(
+    killable_engines: Engines, database_settings: DatabaseSettings
+) -> None:
+    """Each would take its user the whole limit again, while another server may be the primary by now."""
+    database = Database(replace(database_settings, statement_timeout_s=1, connect_timeout_s=1), "test")
+    _open_connections(database, 4)
+    killable_engines.postgres.suspend()
+    try:
+        with pytest.raises(DatabaseUnavailableError):
+            database.check()
+    finally:
+        killable_engines.postgres.resume()
+    assert not database._pool._idle
+    eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
+    database.close()
+
+
+def test_other_connections_to_a_standby_are_not_tried(database: Database) -> None:
+    """Each would cost its user an error."""
+    _open_connections(database, 4)
+    with pytest.raises(DatabaseUnavailableError), database.cursor() as cursor:
+        cursor.execute("set default_transaction_read_only = on")
+        cursor.execute("insert into merchants (name) values ('late')")
+    assert not database._pool._idle
+    database.check()
+
+
 def test_a_client_that_stalls_in_a_transaction_loses_its_locks(
     database_settings: DatabaseSettings, database: Database
 ) -> None:

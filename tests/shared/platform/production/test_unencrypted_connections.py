@@ -7,6 +7,7 @@ from shared.platform.settings import SettingsError, read_environment, read_setti
 
 PASSWORD = "dbQk3r7pXw91sZt"
 REMOTE = "database.example.ly"
+PRIMARY = "target_session_attrs=read-write"
 
 
 def url(host: str = REMOTE, query: str = "") -> str:
@@ -26,9 +27,12 @@ DATABASES = [
     ("10.0.0.7", "", True),  # a private network is not this machine
     ("postgres:5432", "?sslmode=disable", True),
     ("localhost.example.ly", "", True),
-    ("127.0.0.1,10.0.0.7", "", True),
+    ("127.0.0.1,10.0.0.7", f"?{PRIMARY}", True),
+    (f"{REMOTE},10.0.0.7:5433", f"?{PRIMARY}&sslmode=prefer", True),
+    (f"{REMOTE},10.0.0.7:5433", f"?{PRIMARY}&sslmode=verify-full", False),
+    ("127.0.0.1:5432,localhost:5433", f"?{PRIMARY}", False),
     ("localhost", "?hostaddr=10.0.0.7", True),
-    ("", f"?host=/run/postgresql,{REMOTE}", True),
+    ("", f"?host=/run/postgresql,{REMOTE}&{PRIMARY}", True),
     ("", "?service=payments", True),  # it may name any host
     ("", "?service=payments&sslmode=verify-full", False),
     ("", "", False),  # a Unix socket
@@ -132,7 +136,7 @@ def test_password_of_the_webhook_proxy_is_sent_to_another_machine_only_with_tls(
 
 def test_hosts_that_the_operator_names_need_no_tls(good: pytest.MonkeyPatch) -> None:
     """These and no others: all hosts of a list must be named."""
-    good.setenv("DATABASE_URL", url("Postgres,10.0.0.7:5433"))
+    good.setenv("DATABASE_URL", url("Postgres,10.0.0.7:5433", f"?{PRIMARY}"))
     good.setenv("KAFKA_BOOTSTRAP_SERVERS", "kafka:9092,[2001:db8::1]:9092")
     good.setenv("SMTP_TLS", "none")
     good.setenv("SMTP_HOST", "mail")
@@ -140,7 +144,7 @@ def test_hosts_that_the_operator_names_need_no_tls(good: pytest.MonkeyPatch) -> 
     assert problems() == {"DATABASE_URL", "KAFKA_BOOTSTRAP_SERVERS", "SMTP_TLS"}
     good.setenv("PLAINTEXT_HOSTS", "postgres, KAFKA,mail,10.0.0.7,2001:db8::1")
     assert problems() == set()
-    good.setenv("DATABASE_URL", url("database,postgres"))
+    good.setenv("DATABASE_URL", url("database,postgres", f"?{PRIMARY}"))
     assert problems() == {"DATABASE_URL"}
 
 
