@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from queue import Empty, Queue
 from threading import Event, Lock, Thread
 from time import time
@@ -87,11 +87,10 @@ class Load:
     def has_paid(self, number: int, *, since: float = 0) -> bool:
         return sum(1 for one in self.paid[:] if one.began_at >= since) >= number
 
-    def longest_gap(self, around: float) -> float:
-        """Return the time without service: from the last answer 201 before this moment to the first one after it."""
-        return min(one.at for one in self.created if one.at > around) - max(
-            one.at for one in self.created if one.at <= around
-        )
+    def longest_gap(self, since: float) -> float:
+        """Return the time without service: the longest one between two answers 201, of which the later came since."""
+        times = sorted(one.at for one in self.created)
+        return max(later - earlier for earlier, later in pairwise(times) if later > since)
 
     def find_missing(self, created: list[Acknowledged]) -> list[str]:
         """Return those of these intents that the API does not have, by asking it for each."""

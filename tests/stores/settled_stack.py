@@ -24,7 +24,8 @@ select array_remove(array[
     case when exists (select from outbox) then 'outbox' end,
     case when exists (select from payment_intents where status = 'processing') then 'processing intents' end,
     case when exists (select from webhook_deliveries where status = 'pending') then 'pending deliveries' end,
-    case when exists (select from intent_events where taken_in_at is null) then 'events not taken in' end
+    case when exists (select from intent_events where taken_in_at is null and type in
+                      ('payment_intent.succeeded', 'payment_intent.canceled')) then 'events not taken in' end
 ], null)"""
 _SUCCEEDED = "select uuid::text from payment_intents where status = 'succeeded' and application_id = %s"
 # More than the requeue job waits for a record that may only be late.
