@@ -29,7 +29,7 @@ from tests.stores.settled_stack import audit, check_acknowledged, wait_settled
 from tests.waiting import eventually
 from tests.webhooks.receivers import Receiver
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kills, pytest.mark.timeout(600)]
 
 QUICK_RETRIES = ",".join(["1"] * 8)
 
