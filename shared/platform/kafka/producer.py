@@ -75,7 +75,8 @@ class ConfirmingProducer:
             raise
         if not refused:
             return
-        if any(error.fatal() for error in refused.values()):
+        if any(error.fatal() or error.code() in AUTHORIZATION_ERRORS for error in refused.values()):
+            # The client remembers for minutes that it may not use a topic, and would wait so long to ask again.
             self._replace_client()
         transient = all(_is_transient(error) for error in refused.values())
         raise (NotConfirmedYetError if transient else NotConfirmedError)(refused, len(records))
