@@ -76,6 +76,22 @@ def test_record_that_an_acl_forbids_is_sent_again_later(all_topics: KafkaSetting
         producer.send([OutgoingRecord(DEAD_LETTERS.name, b"k", b"v")], on_wait=raise_after(30))
 
 
+def test_producer_sends_to_a_topic_soon_after_it_gets_its_acls(
+    all_topics: KafkaSettings, kafka_as: KafkaAs
+) -> None:
+    """librdkafka would ask for the refused topic again only minutes later. The loss of all of Kafka loses all ACLs."""
+    producer = ConfirmingProducer(kafka_as(CHECKOUT_VERIFIER), "test")
+    record = OutgoingRecord(WEBHOOKS_DELIVER.name, b"k", b"v")
+    with pytest.raises(NotConfirmedYetError, match="authorization failed"):
+        producer.send([record], on_wait=raise_after(30))
+    name = f"{all_topics.topic_prefix}{WEBHOOKS_DELIVER.name}"
+    acls = [Acl(CHECKOUT_VERIFIER.name, "topic", name, verb) for verb in ("describe", "write")]
+    admin = AccessAdmin(all_topics)
+    admin.create_acls(acls)
+    eventually(lambda: set(acls) <= set(admin.fetch_acls()))
+    producer.send([record], on_wait=raise_after(30))
+
+
 class _NoDeadLetters:
     def send(self, poison: Sequence[tuple[Record, str]], group: str) -> None:
         raise AssertionError(f"{poison} of {group}")
