@@ -6,6 +6,7 @@ The figures are in docs/decisions/0006-api-speed.md. Pages are served by gunicor
 import logging
 import multiprocessing
 import os
+import secrets
 import signal
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 
+from services.api.load_shedding import LoadShedding, QueueProbe
 from services.api.slow_clients import BodyLimit, watch_connections
 from shared.platform.metrics import clear_metrics_dir, require_shared_directory
 from shared.platform.process import listen
@@ -68,13 +70,30 @@ def serve(
         workers_kill_timeout=_STOP_SECONDS,
         log_dictconfig=_LOGGING,
     )
-    server.serve(target_loader=partial(_load, make_app, threads, port, os.getpid()), wrap_loader=False)
+    server.serve(
+        target_loader=partial(
+            _load,
+            make_app,
+            threads=threads,
+            address=(host, port),
+            probe_path=f"/probe/{secrets.token_urlsafe()}",
+            parent=os.getpid(),
+        ),
+        wrap_loader=False,
+    )
 
 
-def _load(make_app: Callable[[], Flask], threads: int, port: int, parent: int) -> BodyLimit:
+def _load(
+    make_app: Callable[[], Flask], *, threads: int, address: tuple[str, int], probe_path: str, parent: int
+) -> LoadShedding:
+    """Create the application of a worker, with the threads that watch over it."""
+    probe = QueueProbe(address, probe_path)
     threading.Thread(target=_stop_when_orphaned, args=(parent,), name="parent-watch", daemon=True).start()
-    threading.Thread(target=watch_connections, args=(port,), name="connection-watch", daemon=True).start()
-    return BodyLimit(make_app(), threads)
+    threading.Thread(
+        target=watch_connections, args=(address[1],), name="connection-watch", daemon=True
+    ).start()
+    threading.Thread(target=probe.run, name="queue-probe", daemon=True).start()
+    return LoadShedding(BodyLimit(make_app(), threads), probe)
 
 
 def _stop_when_orphaned(parent: int) -> None:
