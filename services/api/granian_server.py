@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import secrets
 import signal
+import socket
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -93,6 +94,8 @@ def _load(
         target=watch_connections, args=(address[1],), name="connection-watch", daemon=True
     ).start()
     threading.Thread(target=probe.run, name="queue-probe", daemon=True).start()
+    # On connections that it accepted just before the signal, granian answers as long as requests come.
+    _on_stop_signal(probe.stop)
     return LoadShedding(BodyLimit(make_app(), threads), probe)
 
 
@@ -103,3 +106,23 @@ def _stop_when_orphaned(parent: int) -> None:
         pause.wait(_CHECK_PARENT_EVERY_S)
     logging.getLogger(__name__).warning("the parent process is gone; stopping")
     os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _on_stop_signal(action: Callable[[], None]) -> None:
+    """Call `action`, in a thread, whenever this process is told to stop. The handlers of the signals are granian's.
+
+    Call this in the main thread.
+    """
+    received, sent = socket.socketpair()
+    sent.setblocking(False)
+    signal.set_wakeup_fd(sent.fileno())  # Python writes the numbers of signals there
+    threading.Thread(
+        target=_watch_signals, args=(received, sent, action), name="stop-watch", daemon=True
+    ).start()
+
+
+def _watch_signals(received: socket.socket, sent: socket.socket, action: Callable[[], None]) -> None:
+    with received, sent:
+        while True:
+            if received.recv(1)[0] in (signal.SIGINT, signal.SIGTERM):
+                action()
