@@ -27,8 +27,8 @@ from shared.platform.process import listen
 from shared.platform.web.app import REQUEST_LIMIT_S
 
 _STOP_SECONDS = 30
-_MAX_CONNECTIONS = 512
-"""Of each worker. Others wait in the kernel."""
+_MAX_CONNECTIONS = 4096
+"""Of each worker. Others wait in the kernel, without an answer, so there are enough for an overload."""
 _CHECK_PARENT_EVERY_S = 1.0
 
 # granian's own log goes through our logging.
@@ -65,6 +65,7 @@ def serve(
         websockets=False,
         workers=workers,
         blocking_threads=threads,
+        backlog=_MAX_CONNECTIONS,
         backpressure=_MAX_CONNECTIONS,
         http1_settings=HTTP1Settings(header_read_timeout=round(1000 * REQUEST_LIMIT_S)),
         respawn_failed_workers=True,

@@ -33,7 +33,7 @@ MAX_WAIT_S = 0.4
 """A request that has waited longer for a thread is refused."""
 OVERLOADED_WAIT_S = 0.1
 """The same from the first refusal until a probe has waited less than this."""
-_PROBE_EVERY_S = 0.05
+_PROBE_EVERY_S = 0.1
 _PROBE_LIMIT_S = 10.0
 """A probe that is not answered within this time is given up. Until the next one waits, nothing is refused."""
 _RECONNECT_AFTER_S = 1.0

@@ -26,6 +26,7 @@ class RunningApi:
     def __init__(self, database_url: str, directory: Path, **environment: str) -> None:
         self.port = int(environment.get("HTTP_PORT", 0)) or find_free_ports(1)[0]
         self.log = directory / "log"
+        self._worker_count = int(environment.get("API_WORKERS", 2))
         given = {
             "DATABASE_URL": database_url,
             # Nothing listens there: the API never connects to Kafka.
@@ -45,7 +46,10 @@ class RunningApi:
     def wait_ready(self) -> None:
         """Wait until all workers have started and /readyz responds with 200."""
         eventually(
-            lambda: self.process.poll() is not None or self.log.read_text().count("Started worker-") == 2
+            lambda: (
+                self.process.poll() is not None
+                or self.log.read_text().count("Started worker-") == self._worker_count
+            )
         )
         eventually(lambda: self.process.poll() is not None or self._says_ready())
         assert self.process.poll() is None, self.log.read_text()

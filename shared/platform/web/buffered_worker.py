@@ -123,6 +123,18 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]
         """Keep a connection only if the request was read whole. Never wait for the rest of a body."""
         return keepalive and bool(conn.parser.finish_body(deadline=monotonic() + 0.01))
 
+    def murder_keepalived(self, force: bool = False) -> None:
+        """Close idle connections. gunicorn calls it after each round of its main loop.
+
+        A connection whose next request arrived while the loop was busy is not idle: to close it would lose the request.
+        """
+        now = monotonic()
+        for conn in [] if force else [each for each in self.keepalived_conns if each.timeout <= now]:
+            with suppress(OSError):
+                if _peek(conn.sock):
+                    self.on_client_socket_readable(conn, conn.sock)
+        super().murder_keepalived(force)
+
     def murder_pending(self) -> None:
         """Disconnect clients whose request did not arrive in time. gunicorn calls it about once a second."""
         now = monotonic()

@@ -1,9 +1,15 @@
-"""When a request has arrived: pure, byte by byte."""
+"""When a request has arrived: pure, byte by byte; and what becomes of one that arrives late on an idle connection."""
+
+import socket
+from collections import deque
+from selectors import EVENT_READ, DefaultSelector
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from shared.platform.web.app import MAX_BODY_BYTES
-from shared.platform.web.buffered_worker import bytes_missing
+from shared.platform.web.buffered_worker import BufferedWorker, bytes_missing
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\ncontent-LENGTH:  5 \r\n\r\nhello"
@@ -38,3 +44,42 @@ def test_bodies_that_are_too_large_are_not_waited_for() -> None:
     assert bytes_missing(head % (MAX_BODY_BYTES + 1)) == 0
     assert bytes_missing(head % MAX_BODY_BYTES) == MAX_BODY_BYTES
     assert bytes_missing(CHUNKS + b"ffffff\r\n" + b"x" * MAX_BODY_BYTES) == 0
+
+
+class IdleWorker(BufferedWorker):
+    """A worker whose connections are all idle for too long. It records what would get a thread."""
+
+    def __init__(self, *sockets: socket.socket) -> None:
+        self.enqueued: list[socket.socket] = []
+        self.closed: list[socket.socket] = []
+        self.poller = DefaultSelector()
+        self.keepalived_conns = deque(self._connection(each) for each in sockets)
+        self.nr_conns = len(sockets)
+
+    def _connection(self, one: socket.socket) -> Any:
+        self.poller.register(one, EVENT_READ)
+        return SimpleNamespace(sock=one, timeout=0.0, close=lambda: self.closed.append(one))
+
+    def enqueue_req(self, conn: Any) -> None:
+        self.enqueued.append(conn.sock)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_idle_connection_on_which_a_request_has_arrived_is_not_closed(force: bool) -> None:
+    """500 customers at once: the loop was too busy to see the request before the time of the connection was up.
+
+    When the worker stops, all are closed.
+    """
+    pairs = [socket.socketpair() for _ in range(3)]
+    (client, used), (_, idle), (gone, left) = pairs
+    client.sendall(GET)
+    gone.close()
+    worker = IdleWorker(used, idle, left)
+    worker.murder_keepalived(force)
+    assert worker.enqueued == ([] if force else [used])
+    assert worker.closed == ([used, idle, left] if force else [idle, left])
+    assert worker.nr_conns == len(worker.enqueued)
+    worker.poller.close()
+    for pair in pairs:
+        for one in pair:
+            one.close()
