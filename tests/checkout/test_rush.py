@@ -27,6 +27,8 @@ SECOND_TABS = 50
 """So many of them pay in two tabs at once."""
 DECLINED = 50
 """So many pay with a card that is declined."""
+BUSY = "This page is not available right now"
+"""What the checkout says with 503, on a very busy machine: a request waits 5 s for a connection to the database."""
 _PATIENCE_S = 120.0
 _PAYS, _DECLINES = "4242424242424242", "4000000000000002"
 _HIDDEN = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
@@ -100,7 +102,8 @@ def test_five_hundred_customers_pay_at_the_same_moment(
         _at_once(Tab.pay, tabs)
         after_paying = Counter((tab.answer.status_code, tab.title) for tab in tabs)
         print(_report(tabs, after_paying))
-        assert set(after_paying) <= {(200, PAID), (200, PROCESSING), (200, FORM)}, after_paying
+        assert set(after_paying) <= {(200, PAID), (200, PROCESSING), (200, FORM), (503, BUSY)}
+        _try_again([tab for tab in tabs if tab.answer.status_code == 503])
         if any(world.status(intent) == "processing" for intent in intents):
             with world.verifying():
                 eventually(
@@ -113,6 +116,14 @@ def test_five_hundred_customers_pay_at_the_same_moment(
             tab.close()
     for intent in intents:
         _assert_charged_once_or_never(world, intent, pays=cards[intent.uuid] == _PAYS)
+
+
+def _try_again(tabs: Sequence[Tab]) -> None:
+    """Do what customers do who were told that the page is not available: load it again, and pay if it is not paid."""
+    for tab in tabs:
+        tab.open()
+        if tab.title == FORM and tab.card == _PAYS:
+            tab.pay()
 
 
 def _assert_charged_once_or_never(world: CheckoutWorld, intent: Intent, *, pays: bool) -> None:
