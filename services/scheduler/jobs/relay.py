@@ -20,7 +20,12 @@ from psycopg.rows import class_row
 from services.scheduler.quarantine import Quarantine
 from shared.platform.database.connections import PooledConnection, connection_arguments, translate_outage
 from shared.platform.database.statement_watchdog import StatementWatchdog
-from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
+from shared.platform.kafka.producer import (
+    ConfirmingProducer,
+    NotConfirmedError,
+    OutgoingRecord,
+    raise_after,
+)
 from shared.platform.kafka.spans import trace_publishing
 from shared.platform.settings import DatabaseSettings
 
@@ -36,6 +41,8 @@ BATCH = 4000
 _RELAY_LOCK = 0x6D697A616E_01
 # Well within IDLE_IN_TRANSACTION_S: a relay that stalls longer than that loses its session, and another takes over.
 _KEEP_ALIVE_EVERY_S = 5
+_CONFIRM_LIMIT_S = 30
+"""Then a new client sends the rows. One that has waited since all of Kafka was lost may wait for ever."""
 _SHORTEST_PAUSE_S = 0.002
 _LONGEST_PAUSE_S = 0.04
 _STANDBY_PAUSE_S = 0.5
@@ -171,7 +178,10 @@ class OutboxRelay:
 
 
 class _WaitGuard:
-    """Called while the producer waits for Kafka: keeps the session alive, raises RelayStoppedError at a stop."""
+    """Called while the producer waits for Kafka: keeps the session alive.
+
+    Raises RelayStoppedError at a stop, and KafkaUnavailableError if it takes too long.
+    """
 
     def __init__(
         self, session: PooledConnection, watchdog: StatementWatchdog, limit_s: float, stop: Event
@@ -181,10 +191,12 @@ class _WaitGuard:
         self._limit_s = limit_s
         self._stop = stop
         self._next_at = monotonic() + _KEEP_ALIVE_EVERY_S
+        self._raise_when_late = raise_after(_CONFIRM_LIMIT_S)
 
     def __call__(self) -> None:
         if self._stop.is_set():
             raise RelayStoppedError
+        self._raise_when_late()
         self._watchdog.begin(self._session, self._limit_s)
         if monotonic() >= self._next_at:
             self._session.connection.execute("select 1")
