@@ -12,6 +12,7 @@ from services.scheduler.jobs import relay as relay_module
 from services.scheduler.quarantine import QuarantineNotEmptyError
 from shared.domain.messages import IntentEvent
 from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from tests.database_roles import as_role
@@ -191,6 +192,30 @@ def test_one_relay_is_active_and_a_standby_takes_over(
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
     first.close()
     second.close()
+
+
+@pytest.mark.kills
+def test_relay_takes_a_new_client_if_kafka_confirms_nothing(
+    killable_engines: Engines,
+    monkeypatch: pytest.MonkeyPatch,
+    outbox: Outbox,
+    relays: Relays,
+    reader: TopicReader,
+) -> None:
+    """A client that waits for a lost cluster may wait for ever, also when there is a new one."""
+    monkeypatch.setattr(relay_module, "_CONFIRM_LIMIT_S", 1)
+    relay = relays.make()
+    killable_engines.kafka.kill()
+    intent = outbox.create()
+    client = relay._producer._client
+    with pytest.raises(KafkaUnavailableError, match="did not confirm within 1 s"):
+        relay.run_once()
+    assert relay._producer._client is not client
+    monkeypatch.undo()
+    killable_engines.kafka.start()
+    relay.run_once()
+    assert [event.intent_uuid for event in reader.events(1)] == [intent]
+    relay.close()
 
 
 @pytest.mark.kills

@@ -51,7 +51,7 @@ def test_whole_stack_survives_the_loss_of_kafka(databases: Databases, tmp_path: 
             assert made.returncode == 0, made.stderr
             assert "created now" in made.stdout
             back_at = time()
-            eventually(lambda: any(one.uuid in inbox.accepted for one in load.paid if one.at > back_at), 90)
+            eventually(lambda: any(one.uuid in inbox.accepted for one in load.paid if one.at > back_at), 180)
             served_after = time() - back_at
         waiting = inbox.refused - set(inbox.accepted)
         assert waiting  # their retries were in a delay topic

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from shared.domain.kafka_principals import CHECKOUT_VERIFIER, MONITOR
 from shared.domain.topics import ALL_TOPICS, CHECKOUT_VERIFY, DEAD_LETTERS, WEBHOOKS_DELIVER
@@ -89,6 +90,29 @@ def test_producer_sends_to_a_topic_soon_after_it_gets_its_acls(
     admin = AccessAdmin(all_topics)
     admin.create_acls(acls)
     eventually(lambda: set(acls) <= set(admin.fetch_acls()))
+    producer.send([record], on_wait=raise_after(30))
+
+
+class _ClientWithFatalError:
+    """Refuses each record, as a client does that has had a fatal error before."""
+
+    def produce(self, *_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FATAL))
+
+    def flush(self, _: float) -> int:
+        return 0
+
+    def purge(self, **_: bool) -> None:
+        pass
+
+
+def test_producer_replaces_a_client_that_had_a_fatal_error_before(all_topics: KafkaSettings) -> None:
+    """While a cluster has no ACLs yet, the producer's id is refused, which is fatal for the client."""
+    producer = ConfirmingProducer(all_topics, "test")
+    producer._client = _ClientWithFatalError()  # type: ignore[assignment]
+    record = OutgoingRecord(WEBHOOKS_DELIVER.name, b"k", b"v")
+    with pytest.raises(NotConfirmedYetError):
+        producer.send([record], on_wait=raise_after(30))
     producer.send([record], on_wait=raise_after(30))
 
 
