@@ -16,6 +16,7 @@ from chaos.load.http_client import HttpAddress
 from chaos.load.instruments import card
 from chaos.load.plans import ClickStyle, Payment, Visit
 from chaos.load.recorder import Recorder
+from tests.event_loops import run_async
 
 FORM = (
     '<form><input type="hidden" name="csrf_token" value="t&amp;1"><input type="radio" name="method"></form>'
@@ -81,7 +82,7 @@ def _visit(
             await asyncio.sleep(0)
 
     try:
-        page = asyncio.run(main())
+        page = run_async(main())
     finally:
         history.close()
     return page, [record for record in read_history(path) if isinstance(record, CustomerClicked)]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from chaos.load.http_client import ConnectionPool, HttpAddress, HttpConnection, NoResponseError
+from tests.event_loops import run_async
 
 Test = Callable[[HttpAddress], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -26,7 +27,7 @@ class _ScriptedServer:
             server.close()
             await asyncio.sleep(0)
 
-        asyncio.run(main())
+        run_async(main())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1

@@ -1,6 +1,5 @@
 """Operators record lost answers as lost, do such a change again, and leave no webhooks paused."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -19,6 +18,7 @@ from chaos.load.recorder import Recorder
 from chaos.load.transactions import LoadError, Transactions
 from shared.domain.applications.registry import CreatedApplication
 from shared.platform.encryption import SecretBox
+from tests.event_loops import run_async
 
 
 class _Answers(Transactions):
@@ -59,7 +59,7 @@ def test_webhooks_that_may_be_paused_are_resumed_in_the_end(recorder: Recorder, 
         assert not application.may_be_paused
         await made.resume_all(until=monotonic() + 10)
 
-    asyncio.run(test())
+    run_async(test())
     recorder._history.close()
     records = [record for record in read_history(tmp_path / "history") if isinstance(record, WebhooksPaused)]
     assert [(record.paused, record.acknowledged) for record in records] == [
@@ -77,7 +77,7 @@ def test_webhooks_that_cannot_be_resumed_are_an_error(recorder: Recorder) -> Non
         with pytest.raises(LoadError):
             await made.resume_all(until=monotonic() + 0.1)
 
-    asyncio.run(test())
+    run_async(test())
     recorder._history.close()
 
 
@@ -89,7 +89,7 @@ def test_secret_whose_answer_was_lost_is_not_known_and_rolled_again(
         (application,) = made._applications.values()
         await made._roll(application)
 
-    asyncio.run(test())
+    run_async(test())
     recorder._history.close()
     records = [record for record in read_history(tmp_path / "history") if isinstance(record, SecretRolled)]
     assert [record.secret for record in records] == [None, "whsec_new"]

@@ -15,6 +15,7 @@ from chaos.load.http_client import HttpAddress, HttpConnection, HttpResponse, No
 from chaos.load.receiver_behaviour import Behaviour
 from chaos.load.receivers import Receipt, Receiver, Receivers
 from chaos.load.recorder import Recorder
+from tests.event_loops import run_async
 
 BODY = json.dumps({"id": "d-1", "event": "payment_intent.succeeded", "data": {"uuid": "u-1"}}).encode()
 HEADERS = {"Content-Type": "application/json", "Service-Signature": "abc"}
@@ -60,7 +61,7 @@ class _Endpoint:
                 await asyncio.sleep(0)
 
         try:
-            asyncio.run(main())
+            run_async(main())
         finally:
             self._history.close()
 

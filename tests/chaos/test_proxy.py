@@ -12,6 +12,7 @@ import pytest
 
 from chaos.proxy import Link, NetworkFault, ProxyServer, Rule, read_client_name
 from stack.ports import find_free_ports
+from tests.event_loops import run_async
 
 
 class EchoServer:
@@ -55,7 +56,7 @@ def run_with_proxy(
                 _opened.pop().close()
             proxy.stop()
 
-    asyncio.run(run())
+    run_async(run())
 
 
 _opened: list[asyncio.StreamWriter] = []

@@ -42,7 +42,7 @@ REFUSED = [
     ("DATABASE_URL", "postgresql://mizan@127.0.0.1/mizan", "Has no password"),
     (
         "DATABASE_URL",
-        "postgresql:///mizan?host=/run/postgresql,db.internal&sslmode=require",
+        "postgresql:///mizan?host=/run/postgresql,db.internal&sslmode=require&target_session_attrs=read-write",
         "Has no password",
     ),
     ("DATABASE_URL", "postgresql://mizan:hu%sh@db.internal/mizan", "percent-encode"),
