@@ -161,19 +161,19 @@ def closed_connection_is_replaced_once(run: Run) -> Iterator[Breach]:
     """A request is sent again at once only if the receiver closed a kept connection, and only one time."""
     # The receiver may have closed it before the request came. A new connection it closed because of the request.
     first_used = first_use_of_connections(run)
-    named: set[tuple[Receipt, Receipt]] = set()
-    for id_, repeat in _repeats(run):
-        closed = follows_closed_connection(run, id_, repeat)
-        if closed is None or closed in named:
-            continue
-        named.add(closed)
-        first, second = closed
-        was_kept = first_used[first.connection] < first.at
-        is_second_time = follows_closed_connection(run, id_, first) not in (None, closed)
-        if not was_kept or is_second_time:
-            connections = f"on the connections {first.connection} and {second.connection}"
-            times = f"at {clock_time(first.at)}, when it was closed, and at {clock_time(second.at)}"
-            yield id_, f"it came {connections} {times}, but this is one recorded try"
+    for id_, matched in all_repeats(run):
+        pairs = closed_pairs(run, id_)
+        found = (follows_closed_connection(run, id_, repeat) for repeat in matched.repeats)
+        for first, second in sorted({pair for pair in found if pair}, key=lambda pair: pair[0].at):
+            was_kept = first_used[first.connection] < first.at
+            # Of three requests of one recorded try, two are repeats.
+            before = next((one for one, replacing in pairs if replacing == first), None)
+            repeats = sum(one in matched.repeats for one in (before, first, second))
+            is_second_time = before is not None and repeats > 1
+            if not was_kept or is_second_time:
+                connections = f"on the connections {first.connection} and {second.connection}"
+                times = f"at {clock_time(first.at)}, when it was closed, and at {clock_time(second.at)}"
+                yield id_, f"it came {connections} {times}, but this is one recorded try"
 
 
 def first_use_of_connections(run: Run) -> dict[int, float]:
@@ -188,15 +188,24 @@ def _repeats(run: Run) -> Iterator[tuple[str, Receipt]]:
     return ((id_, repeat) for id_, matched in all_repeats(run) for repeat in matched.repeats)
 
 
+def closed_pairs(run: Run, id_: str) -> list[tuple[Receipt, Receipt]]:
+    """Return the successive requests of a delivery where the second came at once after the first was closed."""
+    return [
+        (first, second)
+        for first, second in pairwise(run.receipts_of[id_])
+        if first.answer == "close"
+        and second.connection != first.connection
+        and second.at - first.at < REPLACED_SECONDS
+    ]
+
+
 def follows_closed_connection(run: Run, id_: str, repeat: Receipt) -> tuple[Receipt, Receipt] | None:
-    """Return the repeat and its neighbour if the second of them came at once after the first was closed."""
-    receipts = run.receipts_of[id_]
-    for first, second in pairwise(receipts):
-        if repeat not in (first, second) or first.answer != "close":
-            continue
-        if second.connection != first.connection and second.at - first.at < REPLACED_SECONDS:
-            return first, second
-    return None
+    """Return the repeat and its neighbour if the second of them came at once after the first was closed.
+
+    Which of the two is called the repeat is arbitrary. Of two neighbours, it is the one that is nearer in time.
+    """
+    pairs = [pair for pair in closed_pairs(run, id_) if repeat in pair]
+    return min(pairs, key=lambda pair: pair[1].at - pair[0].at, default=None)
 
 
 @TABLE.add(Damage.DOUBLED, needs_end=True)

@@ -193,6 +193,14 @@ SILENT = [
         "a request is sent again because the receiver closed a kept connection",
         repeat_request(_RETRIED, 23.7, connection=8),
     ),
+    planted(
+        "a try that was lost around a fault was sent again because the receiver closed a kept connection",
+        both(
+            add(*_add_fault(22.8, 22.9)),
+            repeat_request(_RETRIED, 23.0, answer="close"),
+            repeat_request(_RETRIED, 23.05, connection=8, answer="close"),
+        ),
+    ),
     planted("a retrieve overlaps the payment", add_run(_retrieve_while_paid)),
     planted("an error around a fault", add_run(lambda run: run.retrieve("beta", "code", 109, None, 503))),
     planted(
