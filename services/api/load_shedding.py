@@ -33,7 +33,10 @@ MAX_WAIT_S = 0.4
 """A request that has waited longer for a thread is refused."""
 OVERLOADED_WAIT_S = 0.1
 """The same from the first refusal until a probe has waited less than this."""
-_PROBE_EVERY_S = 0.1
+_PROBE_EVERY_S = 0.25
+"""Rarely, because an idle service should be idle. A burst is noticed so much later."""
+_OVERLOADED_PROBE_EVERY_S = 0.02
+"""Nothing is refused between two probes."""
 _PROBE_LIMIT_S = 10.0
 """A probe that is not answered within this time is given up. Until the next one waits, nothing is refused."""
 _RECONNECT_AFTER_S = 1.0
@@ -118,7 +121,7 @@ class QueueProbe:
         while not self._stopped.is_set():
             try:
                 with self._connect() as connection:
-                    while not self._stopped.wait(_PROBE_EVERY_S):
+                    while not self._stopped.wait(self._pause_s()):
                         self._measure(connection)
             except OSError as error:
                 _log.debug("no probe of the request queue: %s", error)
@@ -128,6 +131,9 @@ class QueueProbe:
 
     def stop(self) -> None:
         self._stopped.set()
+
+    def _pause_s(self) -> float:
+        return _PROBE_EVERY_S if self.limit_s == MAX_WAIT_S else _OVERLOADED_PROBE_EVERY_S
 
     def _connect(self) -> socket.socket:
         """Return a connection to this very worker. Raises OSError if there is none to be had."""
