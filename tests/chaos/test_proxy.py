@@ -54,7 +54,9 @@ def run_with_proxy(
         finally:
             while _opened:
                 _opened.pop().close()
-            proxy.stop()
+            for _ in range(3):  # what the loop is accepting appears in its next turns
+                proxy.stop()
+                await asyncio.sleep(0.02)
 
     run_async(run())
 
