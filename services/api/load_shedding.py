@@ -9,6 +9,7 @@ The limits follow CoDel: a queue that a burst has filled may take MAX_WAIT_S to 
 is more than a burst, and a long queue would only delay those that are accepted: OVERLOADED_WAIT_S is enough then.
 """
 
+import json
 import logging
 import os
 import socket
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import Counter
 
 from services.api.app import SERVICE
+from shared.platform.web.errors import UNAVAILABLE_MESSAGE
 from shared.platform.web.health import OPERATIONS_PATHS
 from shared.platform.web.middleware import RequestMetrics
 from shared.platform.web.request_context import REQUEST_ID_HEADER, assign_request_id
@@ -42,7 +44,7 @@ _PROBE_LIMIT_S = 10.0
 _RECONNECT_AFTER_S = 1.0
 _MAX_CONNECTS = 20
 _RETRY_AFTER = ("Retry-After", "1")
-_BODY = b'{"message": "The service is temporarily unavailable. Please try again."}'
+_BODY = json.dumps({"message": UNAVAILABLE_MESSAGE}).encode()
 
 REFUSED_REQUESTS = Counter(
     "mizan_api_overload_refusals", "Requests refused because they had waited too long for a thread"

@@ -6,7 +6,6 @@ Without a name, all consumers run.
 
 import gc
 import logging
-import resource
 import sys
 
 from services.webhooks.consumers import ConsumerFactory, UnknownConsumerError, select_consumers
@@ -15,7 +14,13 @@ from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.encryption import KeysUnavailableError, NoSecretKeysError
 from shared.platform.kafka.consumer_thread import ConsumerThread
 from shared.platform.keys import check_keys
-from shared.platform.process import exit_with_error, start_process, start_tracing, stop_on_signal
+from shared.platform.process import (
+    allow_many_connections,
+    exit_with_error,
+    start_process,
+    start_tracing,
+    stop_on_signal,
+)
 from shared.platform.web.operations_server import serve_worker_operations
 
 SERVICE = "webhooks"
@@ -28,7 +33,7 @@ def main() -> None:
     settings = start_process(SERVICE)
     start_tracing(SERVICE, settings.tracing)
     stop = stop_on_signal()
-    _allow_many_connections()
+    allow_many_connections()
     database = Database(settings.database, SERVICE, **STABLE_PLANS)
     try:
         consumers = select_consumers(sys.argv[1:])
@@ -61,11 +66,6 @@ def _tune_interpreter() -> None:
     gc.set_threshold(20_000, 50, 100)
     # Switch threads often: requests in flight must not wait while another thread prepares a batch.
     sys.setswitchinterval(0.001)
-
-
-def _allow_many_connections() -> None:
-    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import atexit
 import faulthandler
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -99,6 +100,12 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise PortNotUsableError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
+
+
+def allow_many_connections() -> None:
+    """Raise the limit of open files as far as this process may. Its workers inherit it."""
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 
 def stop_on_signal() -> Event:

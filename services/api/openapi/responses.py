@@ -9,6 +9,7 @@ from services.api.openapi import examples
 from services.api.representation import Envelope
 from shared.domain.intents.states import IntentStatus
 from shared.platform.web.app import MAX_BODY_BYTES, REQUEST_LIMIT_S
+from shared.platform.web.errors import UNAVAILABLE_MESSAGE
 
 JSON = "application/json"
 SCHEMAS = "#/components/schemas/"
@@ -121,7 +122,7 @@ def failures(what_to_do: str) -> dict[str, Any]:
         "500": _error(f"An error on our side. {what_to_do}", "Internal Server Error"),
         "503": _error(
             f"The service is temporarily unavailable. {what_to_do}",
-            "The service is temporarily unavailable. Please try again.",
+            UNAVAILABLE_MESSAGE,
             "Retry-After",
         ),
     }

@@ -53,14 +53,12 @@ update operator_inquiries
 set answer = %(answer)s, provider_reference = %(reference)s, answered_at = mizan_now(),
     state = %(state)s, provider_requests = %(provider_requests)s
 where id = any(%(ids)s) and answer is null"""
-_FIND = """
-select id, asked_by, asked_at, answer, provider_reference, answered_at, state, provider_requests
-from operator_inquiries"""
+_COLUMNS = "id, asked_by, asked_at, answer, provider_reference, answered_at, state, provider_requests"
+_FIND = f"select {_COLUMNS} from operator_inquiries"
 _GET = f"{_FIND} where id = %s"
 _LATEST = f"{_FIND} where attempt_id = %s order by id desc limit 1"
-_RECENT_ANSWERS = """
-select id, asked_by, asked_at, answer, provider_reference, answered_at, state, provider_requests,
-       (select sent_at from payment_attempts where id = attempt_id)
+_RECENT_ANSWERS = f"""
+select {_COLUMNS}, (select sent_at from payment_attempts where id = attempt_id)
 from operator_inquiries
 where attempt_id = %s and answered_at > mizan_now() - %s order by answered_at desc, id desc"""
 

@@ -15,11 +15,14 @@ from shared.platform.encryption import KeysUnavailableError
 log = structlog.get_logger(__name__)
 
 
+UNAVAILABLE_MESSAGE = "The service is temporarily unavailable. Please try again."
+
+
 class ServiceUnavailable(exceptions.ServiceUnavailable):
     """A dependency does not answer; the caller should retry after `retry_after` seconds."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__("The service is temporarily unavailable. Please try again.", retry_after=retry_after)
+        super().__init__(UNAVAILABLE_MESSAGE, retry_after=retry_after)
 
 
 def register_json_errors(app: Flask) -> None:
