@@ -147,7 +147,9 @@ def test_frozen_primary_acknowledges_nothing_after_its_standby_was_promoted() ->
             os.kill(min(api.workers), signal.SIGKILL)
             # The new worker connects to the first host, where it can read, but no commit ends.
             eventually(lambda: waits_for_replication(primary, since=resumed_at), within=60)
-            eventually(lambda: load.failures["503"] and load.has_created(30, since=resumed_at), within=60)
+            # Nothing is promised but safety: the other worker, too, may open its next connections there.
+            refused = load.failures["503"]
+            eventually(lambda: load.failures["503"] > refused, within=60)
             assert missing_in(standby, load) == set()
             primary.kill()
             stopped_at = time()
