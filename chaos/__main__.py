@@ -14,6 +14,7 @@ from chaos.history import read_history
 from chaos.judge.verdict import summarise
 from chaos.live_line import LiveLine
 from chaos.load.transactions import LoadError
+from chaos.releases import Release, Releases
 from chaos.run import RunOptions, judge, run
 from chaos.totals import add_run
 from stack.errors import StackError
@@ -44,7 +45,11 @@ def main(arguments: list[str]) -> int:
             kafka_bootstrap_servers=None,
             colour=False,
         )
-        run(RunOptions(given.duration, seed, given.rate, not given.no_faults, history, embedded), live)
+        options = RunOptions(given.duration, seed, given.rate, not given.no_faults, history, embedded)
+        if previous := given.upgrade_from or given.downgrade_to:
+            first = Release.PREVIOUS if given.upgrade_from else Release.CURRENT
+            options = replace(options, releases=Releases(directory, previous, first))
+        run(options, live)
     except (StackError, LoadError) as error:
         live.note(f"There was no run: {error}")
         return _EXIT_NO_RUN
@@ -72,6 +77,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--directory", help="for the history and the stack (default: a temporary one)")
     parser.add_argument("--totals", type=Path, help="a file to add the totals of this run to")
     parser.add_argument("--no-faults", action="store_true", help="load only")
+    releases = parser.add_mutually_exclusive_group()
+    releases.add_argument(
+        "--upgrade-from", metavar="COMMIT", help="start with that release; change to this one under load"
+    )
+    releases.add_argument(
+        "--downgrade-to", metavar="COMMIT", help="start with this release; change to that one under load"
+    )
     parser.add_argument("--keep", action="store_true", help="keep the data of the stack if nothing was found")
     return parser
 

@@ -37,6 +37,8 @@ class FaultKind(StrEnum):
     MOVE_CLOCK = "move_clock"
     ROLLING_RESTART = "rolling_restart"
     REBALANCE_STORM = "rebalance_storm"
+    CHANGE_RELEASE = "change_release"
+    """Half of the services, one by one, go on with another release. Only in runs with two of them."""
 
 
 NETWORK_FAULTS = {FaultKind(fault.value): fault for fault in NetworkFault}
@@ -58,6 +60,7 @@ _SHARES = {
     FaultKind.REBALANCE_STORM: 1,
 }
 """How often each kind occurs, after it has occurred once."""
+RANDOM_KINDS = frozenset(_SHARES)
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,15 @@ def plan_faults(seed: int, seconds: float, targets: Targets) -> list[Planned]:
     return _Planner(seed, seconds, targets).plan()
 
 
+def plan_change_of_release(seconds: float, halves: Sequence[str], number: int) -> list[Planned]:
+    """Return the changes to the other release, beginning with this `number`: both halves run side by side for long."""
+    step = seconds / (len(halves) + 1)
+    return [
+        Planned(number + index, round(step * (index + 1), 2), FaultKind.CHANGE_RELEASE, half, 0.0)
+        for index, half in enumerate(halves)
+    ]
+
+
 _Reservation = tuple[str, float, float]
 """What is taken away, from when, until when."""
 _RECOVERY_S = {"kafka": 12.0, "postgres": 8.0}
@@ -167,7 +179,7 @@ class _Planner:
         return None
 
     def _kinds(self) -> Iterator[FaultKind]:
-        bag = list(FaultKind)
+        bag = list(_SHARES)
         while True:
             self._random.shuffle(bag)
             yield from bag

@@ -13,7 +13,7 @@ from chaos.layout import split_link
 from chaos.process_faults import ProcessFaults
 from chaos.proxy import Rule
 from chaos.stack import RunningStack
-from chaos.supervision import Supervision
+from chaos.supervision import NotRunningError, Supervision
 
 _MOST_AT_ONCE = 24
 _LONGEST_PROBLEM = 300
@@ -44,6 +44,7 @@ class FaultInjector:
             FaultKind.DELETE_TOPIC: lambda fault: self._kafka.delete_topic(fault.target),
             FaultKind.RESET_GROUP: self._reset_group,
             FaultKind.MOVE_CLOCK: lambda fault: self._clock.move(fault.amount),
+            FaultKind.CHANGE_RELEASE: self._change_release,
             **dict.fromkeys(NETWORK_FAULTS, self._break_link),
         }
 
@@ -108,6 +109,20 @@ class FaultInjector:
         service = "checkout-verifier" if fault.target.startswith("checkout") else "webhooks"
         members = [copy.name for copy in self._stack.layout.copies if copy.service.name == service]
         self._kafka.reset_group(fault.target, members)
+
+    def _change_release(self, fault: Planned) -> None:
+        """Restart half of the services from the files of the other release."""
+        releases = self._stack.releases
+        if releases is None:
+            raise ValueError("this run has one release only")
+        names = self._stack.layout.halves()[fault.target]
+        for name in names:
+            releases.change_over(name)
+        self._processes.restart_all(names)
+        expected = str(releases.project(releases.first.other))
+        others = [name for name in names if self._supervision.tree(name)[0].cwd() != expected]
+        if others:
+            raise NotRunningError(f"{', '.join(others)} did not change over")
 
     def _pause(self, seconds: float) -> None:
         self._stopping.wait(max(0.0, seconds))

@@ -116,6 +116,12 @@ class Layout:
             stack_keys=copy.service.addresses(self.port_base),
         )
 
+    def halves(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the copies in two halves, each with one of every pair, consumers before producers."""
+        names = [copy.name for copy in reversed(self.copies)]
+        second = tuple(name for name in names if name.endswith("-2"))
+        return {"first copies": tuple(name for name in names if name not in second), "second copies": second}
+
     def targets(self) -> Targets:
         """Return what a run can break."""
         numbers = range(1, len(self._engines.brokers) + 1)

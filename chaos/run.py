@@ -9,12 +9,13 @@ from pathlib import Path
 from threading import Thread
 
 from chaos.clock import ProductClock
-from chaos.fault_plan import plan_faults
+from chaos.fault_plan import plan_change_of_release, plan_faults
 from chaos.faults import FaultInjector
 from chaos.history import ApplicationRegistered, History, LoadStopped, RunStarted, read_history
 from chaos.live_line import LiveLine
 from chaos.live_verdict import LiveVerdict
 from chaos.load.load import Load, LoadAddresses
+from chaos.releases import Releases
 from chaos.settling import SETTLE_SECONDS, Settling
 from chaos.stack import RETRY_DELAYS, RunningStack, running_stack
 from stack.keys import command_keys
@@ -35,6 +36,8 @@ class RunOptions:
     has_faults: bool
     history: Path
     stack: Options
+    releases: Releases | None = None
+    """Two releases of the services; None: this one only."""
 
 
 def run(options: RunOptions, live: LiveLine) -> bool:
@@ -45,7 +48,7 @@ def run(options: RunOptions, live: LiveLine) -> bool:
     history = History(options.history)
     try:
         live.note(f"Starting a stack in {options.stack.directory}")
-        with running_stack(options.stack) as stack:
+        with running_stack(options.stack, options.releases) as stack:
             return _run_on(stack, options, history, live)
     finally:
         history.close()
@@ -80,6 +83,9 @@ def _break_and_load(
     began = time.monotonic()
     verdict = LiveVerdict(options.history)
     plan = plan_faults(options.seed, options.seconds, stack.layout.targets()) if options.has_faults else []
+    if options.releases:
+        changes = plan_change_of_release(options.seconds, tuple(stack.layout.halves()), len(plan) + 1)
+        plan = sorted([*plan, *changes], key=lambda fault: fault.begins_at)
     faults = Thread(target=injector.run, args=(plan, began), name="faults")
     faults.start()
     try:

@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from chaos.layout import CHARGING, HOST, NOTIFICATIONS_LINK, PORTS, Copy, EnginePortNumbers, Layout
 from chaos.proxy import Link, ProxyServer, Rule
+from chaos.releases import Releases
 from shared.platform.private_files import write_private_file
 from stack.database_roles import ensure_role_passwords
 from stack.errors import StackError
@@ -125,10 +126,11 @@ async def _serve(links: tuple[Link, ...], control: Connection) -> None:
 class RunningStack:
     """A stack that is ready, and the proxies in it."""
 
-    def __init__(self, options: Options, layout: Layout, proxies: Proxies) -> None:
+    def __init__(self, options: Options, layout: Layout, proxies: Proxies, releases: Releases | None) -> None:
         self.options = options
         self.layout = layout
         self.proxies = proxies
+        self.releases = releases
         self.file = options.directory / "stack.json"
         self.facts: Mapping[str, Any] = json.loads(self.file.read_text())
 
@@ -147,18 +149,25 @@ class RunningStack:
 
 
 @contextmanager
-def running_stack(options: Options) -> Iterator[RunningStack]:
-    """Start a stack in `options.directory`, and stop it afterwards. Raises StackError if it does not start."""
+def running_stack(options: Options, releases: Releases | None) -> Iterator[RunningStack]:
+    """Start a stack in `options.directory`, and stop it afterwards. Raises StackError if it does not start.
+
+    With `releases`, its services run from the first of them.
+    """
     options.directory.mkdir(parents=True, exist_ok=True)
     options = replace(options, inherited={**options.inherited, **_SETTINGS})
     engines = _engine_ports(options)
     layout = Layout(options.port_base, engines)
     options = replace(options, broker_ports=layout.broker_ports())
     services = [layout.service(copy, _environment(copy, layout, options)) for copy in layout.copies]
+    if releases:
+        services = [
+            replace(service, command=releases.command(service.name, service.command)) for service in services
+        ]
     proxies = Proxies(layout.links)
     try:
         with _launched(options, services):
-            yield RunningStack(options, layout, proxies)
+            yield RunningStack(options, layout, proxies, releases)
     finally:
         proxies.stop()
 

@@ -4,7 +4,15 @@ from itertools import combinations
 
 import pytest
 
-from chaos.fault_plan import NETWORK_FAULTS, FaultKind, Planned, Targets, plan_faults
+from chaos.fault_plan import (
+    NETWORK_FAULTS,
+    RANDOM_KINDS,
+    FaultKind,
+    Planned,
+    Targets,
+    plan_change_of_release,
+    plan_faults,
+)
 
 TARGETS = Targets(
     services=("api-1", "api-2", "checkout-1", "webhooks-1", "webhooks-2", "scheduler-1", "sandbox"),
@@ -37,7 +45,7 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 def test_a_run_of_three_minutes_has_every_kind() -> None:
     for seed in SEEDS:
         kinds = {fault.kind for fault in plan_faults(seed, 180, TARGETS)}
-        assert kinds == set(FaultKind), f"seed {seed} lacks {set(FaultKind) - kinds}"
+        assert kinds == RANDOM_KINDS, f"seed {seed} lacks {RANDOM_KINDS - kinds}"
 
 
 @pytest.mark.parametrize("seconds", [30, 120, 600])
@@ -83,3 +91,11 @@ def test_each_kind_has_targets_of_its_own_and_says_what_it_does() -> None:
         assert targets[kind] == {*TARGETS.links, *TARGETS.engine_links}
     described = {fault.describe() for fault in faults if fault.kind is FaultKind.MOVE_CLOCK}
     assert "450 s forward" in described
+
+
+def test_both_releases_run_side_by_side_for_a_third_of_the_time() -> None:
+    changes = plan_change_of_release(90, ("first copies", "second copies"), 18)
+    assert [(change.number, change.begins_at, change.target) for change in changes] == [
+        (18, 30.0, "first copies"),
+        (19, 60.0, "second copies"),
+    ]
