@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from shared.platform.web.gunicorn_server import KEEPALIVE_SECONDS
 from stack.services import SERVICES, SHOP
 from tests.containers.compose_files import DEVELOPMENT, PRODUCTION, PROJECT, environment, services
 
@@ -62,6 +63,10 @@ def test_proxy_buffers_request_bodies_completely() -> None:
     max_size = int(re.findall(r"max_size (\d+)KB", CADDYFILE)[0]) * 1000
     buffer_size = int(re.findall(r"request_buffers (\d+)KiB", CADDYFILE)[0]) * 1024
     assert 64 * 1024 < max_size < buffer_size
+
+
+def test_proxy_closes_idle_connections_before_the_services_do() -> None:
+    assert int(re.findall(r"\bkeepalive (\d+)s", CADDYFILE)[0]) < KEEPALIVE_SECONDS
 
 
 def test_both_proxies_differ_only_in_ports_and_addresses() -> None:

@@ -21,6 +21,9 @@ from shared.platform.web.buffered_worker import BufferedWorker
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  for the heartbeats of workers: on a slow disk, workers would seem to hang
 
+KEEPALIVE_SECONDS = 5
+"""How long an idle connection is kept. A proxy must close its own sooner."""
+
 
 def gunicorn_config(
     host: str, port: int, metrics_dir: Path | None = None, workers: int = 2, threads: int = 8
@@ -45,7 +48,7 @@ def gunicorn_config(
         "worker_tmp_dir": str(_SHARED_MEMORY) if _SHARED_MEMORY.is_dir() else None,
         "timeout": 30,
         "graceful_timeout": 30,
-        "keepalive": 5,
+        "keepalive": KEEPALIVE_SECONDS,
         "control_socket_disable": True,
         "logger_class": GunicornLog,
         "on_starting": on_starting,
