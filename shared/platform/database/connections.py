@@ -113,17 +113,22 @@ def translate_outage() -> Iterator[None]:
     """Turn psycopg's errors that mean "try later" into DatabaseUnavailableError. This is the only place that does."""
     try:
         yield
-    except _OUTAGES as error:
+    except psycopg.Error as error:
         raise_outage(error)
         raise
 
 
 def raise_outage(error: BaseException) -> None:
     """Raise DatabaseUnavailableError if that is what `error` means."""
-    if isinstance(error, _OUTAGES) and not _is_program_limit(error):
+    if _ends_session(error) or (isinstance(error, _OUTAGES) and not _is_program_limit(error)):
         timed_out = isinstance(error, psycopg.errors.QueryCanceled)
         kind = StatementTimeoutError if timed_out else DatabaseUnavailableError
         raise kind(str(error).strip() or type(error).__name__) from error
+
+
+def _ends_session(error: BaseException) -> bool:
+    """FATAL and PANIC end the session, and PANIC all of them, whatever the error's class is."""
+    return isinstance(error, psycopg.Error) and error.diag.severity_nonlocalized in ("FATAL", "PANIC")
 
 
 def _is_program_limit(error: psycopg.Error) -> bool:

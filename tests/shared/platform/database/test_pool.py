@@ -8,10 +8,12 @@ from time import monotonic
 import psycopg
 import pytest
 
+from chaos.process_faults import limit_files
 from shared.platform.database.pool import Database, DatabaseUnavailableError, StatementTimeoutError
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
 from stack.ports import find_free_ports
+from stack.processes import process_tree
 from tests.waiting import error_text, eventually
 
 
@@ -48,6 +50,28 @@ def test_dead_connections_are_replaced_after_a_server_restart(
     killable_engines.postgres.restart()
     for _ in range(12):
         database.check()
+
+
+@pytest.mark.kills
+def test_a_panic_of_the_server_is_an_outage(killable_engines: Engines, database: Database) -> None:
+    """It cannot write its log, and says so with the code of an internal error."""
+    postgres = killable_engines.postgres
+    database.check()
+    limit_files(process_tree(postgres.pid), 0)
+    try:
+        with (
+            pytest.raises(DatabaseUnavailableError, match="could not write to") as caught,
+            database.transaction() as connection,
+        ):
+            connection.execute("select pg_logical_emit_message(true, 'test', repeat('x', 100000))")
+        assert type(caught.value.__cause__) is psycopg.errors.InternalError_
+    finally:
+        postgres.restart()
+    eventually(lambda: not _outage(database))
+
+
+def _outage(database: Database) -> str:
+    return error_text(database.check, DatabaseUnavailableError)
 
 
 @pytest.mark.kills
