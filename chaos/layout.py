@@ -1,4 +1,4 @@
-"""The stack of a run: two of each worker, and a proxy on each way to PostgreSQL, to Kafka and to the sandbox. Pure."""
+"""The stack of a run: two of each worker, and a proxy on each way between two processes. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +25,7 @@ CHARGING = ("checkout", "checkout-verifier")
 CONSUMING = ("webhooks", "checkout-verifier")
 """The services that are members of consumer groups. The scheduler only produces."""
 NOTIFICATIONS_LINK = "sandbox>checkout"
+WEBHOOKS_LINK = "webhooks>receivers"
 _LOST_FOR_GOOD = ("webhooks.resend", "webhooks.dead", "dead_letters")
 """Topics whose records PostgreSQL does not have: if they are deleted, what was in them is lost, as documented."""
 _BY_NAME = {service.name: service for service in SERVICES}
@@ -57,6 +58,7 @@ class Layout:
         self._engines = engines
         self.copies = tuple(self._copies())
         ports = iter(range(port_base + _LINK_OFFSET, port_base + PORTS))
+        self.receiver_port = next(ports)
         self.links = tuple(self._links(ports))
         self._link_ports = {link.name: link.port for link in self.links}
 
@@ -74,6 +76,7 @@ class Layout:
         for name in BALANCED:
             yield Link(name, self.port_base + _BY_NAME[name].port_offset, self._ports_of(name))
         yield Link(NOTIFICATIONS_LINK, next(ports), self._ports_of("checkout"))
+        yield Link(WEBHOOKS_LINK, next(ports), (self.receiver_port,))
         for copy in self.copies:
             if copy.service.database_role is not None:
                 yield Link(f"{copy.name}>postgres", next(ports), (self._engines.postgres,))

@@ -12,6 +12,7 @@ from chaos.clock import ProductClock
 from chaos.fault_plan import plan_change_of_release, plan_faults
 from chaos.faults import FaultInjector
 from chaos.history import ApplicationRegistered, History, LoadStopped, RunStarted, read_history
+from chaos.layout import HOST, WEBHOOKS_LINK
 from chaos.live_line import LiveLine
 from chaos.live_verdict import LiveVerdict
 from chaos.load.load import Load, LoadAddresses
@@ -110,6 +111,8 @@ def _addresses(stack: RunningStack) -> LoadAddresses:
         sandbox_url=str(stack.facts["sandbox_url"]),
         database_url=str(stack.facts["cli_database_url"]),
         environment={**_command_environment(stack), **command_keys(stack.options)},
+        receiver_port=stack.layout.receiver_port,
+        webhook_url=f"http://{HOST}:{stack.layout.link_port(WEBHOOKS_LINK)}",
     )
 
 

@@ -27,14 +27,18 @@ def test_there_are_two_of_each_worker_and_no_port_is_used_twice() -> None:
         "webhooks": 2,
         "sandbox": 1,
     }
-    ports = [copy.port for copy in LAYOUT.copies] + [link.port for link in LAYOUT.links]
+    ports = [
+        *(copy.port for copy in LAYOUT.copies),
+        *(link.port for link in LAYOUT.links),
+        LAYOUT.receiver_port,
+    ]
     assert len(ports) == len(set(ports))
 
 
 def test_each_way_has_a_link_and_each_link_is_a_target() -> None:
     targets = LAYOUT.targets()
-    for name in ("api-1>postgres", "scheduler-2>postgres", "checkout-1>sandbox", "webhooks-2>kafka-3"):
-        assert name in targets.links
+    ways = {"api-1>postgres", "scheduler-2>postgres", "checkout-1>sandbox", "webhooks-2>kafka-3"}
+    assert ways | {"webhooks>receivers", "sandbox>checkout", "api", "checkout"} <= set(targets.links)
     for name in ("kafka-1", "kafka-3-controller", "broker-1>kafka-2"):
         assert name in targets.engine_links
     assert {"sandbox>postgres", "api-1>kafka-1", "webhooks-1>sandbox"}.isdisjoint(targets.links)
