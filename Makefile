@@ -1,6 +1,6 @@
 # Two commands matter: `make run` and `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench chaos chaos-judge lock clean style setup-run setup-dev
+.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench chaos chaos-judge chaos-breakages lock clean style setup-run setup-dev
 
 # Compiled files save seconds at each start of a process.
 unexport PYTHONDONTWRITEBYTECODE
@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest --dist worksteal
 DEEP := kills or stack or browser or plans or cluster or long
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
 	@exec $(BIN)/python -m stack
@@ -68,6 +68,9 @@ chaos: setup-dev ## payments on a real stack under faults, and a verdict (DURATI
 
 chaos-judge: setup-dev ## judge the history of a run of make chaos again (HISTORY=file)
 	$(BIN)/python -m chaos.judge $(HISTORY)
+
+chaos-breakages: setup-dev ## make chaos on copies that are broken on purpose: each must be caught (ARGS="early-retry --seed 7")
+	@exec $(BIN)/python -m chaos.breakages $(ARGS)
 
 lock: setup-dev ## resolve the dependencies of pyproject.toml again into requirements/
 	bin/lock
