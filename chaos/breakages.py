@@ -112,6 +112,46 @@ def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
         rules=("resend-is-one-try",),
     ),
     Breakage(
+        name="offsets committed early",
+        file="shared/platform/kafka/watermark.py",
+        old="""\
+        if self.position is None:
+            self.position = offset
+        self._order.append((offset, timestamp))
+        self._unfinished.add(offset)
+
+    def finish(self, offset: int) -> None:
+        \"""Mark an offset as finished. A second call, or an offset that was never started, changes nothing.\"""
+        self._unfinished.discard(offset)
+        while self._order and self._order[0][0] not in self._unfinished:
+            self.position = self._order.popleft()[0] + 1
+""",
+        new="""\
+        self.position = offset + 1
+        self._order.append((offset, timestamp))
+        self._unfinished.add(offset)
+
+    def finish(self, offset: int) -> None:
+        self._unfinished.discard(offset)
+        while self._order and self._order[0][0] not in self._unfinished:
+            self._order.popleft()
+""",
+        harm="A record counts as finished when it is read. Deliveries are requeued from PostgreSQL, resends are not.",
+        rules=("resend-is-one-try",),
+        duration=360,
+        seed=1393,  # kills and freezes webhook services seven times
+    ),
+    Breakage(
+        name="look-up before sending skipped",
+        file="services/webhooks/pipeline/next_action.py",
+        old="    if delivery.status is not DeliveryStatus.PENDING:\n",
+        new="    if delivery.status is DeliveryStatus.FAILED:\n",
+        harm="A record that is read again is sent again, although its delivery has succeeded.",
+        rules=("no-request-after-recorded-success",),
+        duration=300,
+        seed=142,  # resets webhooks.deliver to the beginning after 240 s
+    ),
+    Breakage(
         name="events of paused applications dropped",
         file="services/webhooks/intake.py",
         old="where id = taken.application_id and webhook_url is not null offset 0",
@@ -171,7 +211,7 @@ def main(arguments: list[str]) -> int:
     for breakage in [known[name] for name in names] or BREAKAGES:
         print(f"{breakage.name}: {directory / breakage.directory_name}", flush=True)
         try:
-            outcome = _try_breakage(breakage, directory, given.duration, given.seed)
+            outcome = _try_breakage(breakage, directory, given.seed, given.port_base)
         except (EditError, FileExistsError) as error:
             print(error, file=sys.stderr)
             return _EXIT_USAGE
@@ -182,12 +222,12 @@ def main(arguments: list[str]) -> int:
     return 0 if all(outcome.is_caught for outcome in outcomes) else 1
 
 
-def _try_breakage(breakage: Breakage, directory: Path, seconds: int, seed: int) -> Outcome:
+def _try_breakage(breakage: Breakage, directory: Path, seed: int | None, port_base: int) -> Outcome:
     """Run `make chaos` on a copy. History and logs are kept if it was not caught. Raises EditError, FileExistsError."""
     work = directory / breakage.directory_name
     work.mkdir(parents=True)
     make_copy(PROJECT, work / "project", breakage)
-    command = chaos_command(seconds, seed, work / "run")
+    command = chaos_command(breakage, seed, work / "run", port_base)
     outcome = run_copy(breakage, work / "project", command, work / "output.txt")
     if outcome.is_caught:
         shutil.rmtree(work, ignore_errors=True)
@@ -198,9 +238,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m chaos.breakages", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="which, such as early-retry (default: all)")
     parser.add_argument(
-        "--duration", type=int, default=120, help="seconds of load of each run (default: 120)"
+        "--seed", type=int, help="of load and faults of each run (default: that of the breakage)"
     )
-    parser.add_argument("--seed", type=int, default=24, help="of load and faults of each run (default: 24)")
+    parser.add_argument("--port-base", type=int, default=20_000, help="its ports are the 200 from here on")
     parser.add_argument("--directory", help="for the copies and runs (default: a temporary one)")
     return parser
 

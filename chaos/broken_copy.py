@@ -39,6 +39,10 @@ class Breakage:
     """What goes wrong, in one sentence."""
     rules: tuple[str, ...]
     """The rules of the judge of which at least one has to name it."""
+    duration: int = 120
+    """Seconds of load."""
+    seed: int = 24
+    """Of load and faults. Some mistakes show only at certain faults, which this seed has."""
 
     @property
     def directory_name(self) -> str:
@@ -87,10 +91,12 @@ def make_copy(project: Path, copy: Path, breakage: Breakage) -> None:
     edited.write_text(apply_edit(breakage, edited.read_text()))
 
 
-def chaos_command(seconds: int, seed: int, directory: Path) -> list[str]:
+def chaos_command(breakage: Breakage, seed: int | None, directory: Path, port_base: int) -> list[str]:
+    """Return the command of a run. `seed` is another one than that of the breakage."""
     return [
-        *(sys.executable, "-m", "chaos"),
-        *(f"--duration={seconds}", f"--seed={seed}", f"--directory={directory}"),
+        *(sys.executable, "-m", "chaos", f"--duration={breakage.duration}"),
+        *(f"--seed={breakage.seed if seed is None else seed}", f"--directory={directory}"),
+        f"--port-base={port_base}",
     ]
 
 

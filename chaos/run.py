@@ -68,7 +68,8 @@ def _run_on(stack: RunningStack, options: RunOptions, history: History, live: Li
         history.add(LoadStopped(at=time.time()))
         settling = Settling(stack.database_url, str(stack.facts["sandbox_url"]), history, clock)
         settled = settling.wait(_dead_applications(options.history), live.show_settling)
-        settling.wait_for_dead(live.show_settling)
+        if settled:
+            settling.wait_for_dead(live.show_settling)
         load.retrieve_all()
         settling.record_final_state()
         settling.audit({**_command_environment(stack), "STACK_DIR": str(stack.directory)})
