@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import islice
 from random import Random
 
-from chaos.proxy import NetworkFault
+from chaos.proxied_connection import NetworkFault
 
 _FIRST_FAULT_S = 4.0
 _LAST_END_S = 3.0

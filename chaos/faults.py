@@ -11,7 +11,7 @@ from chaos.history import FaultBegan, FaultEnded, History
 from chaos.kafka_faults import KafkaFaults
 from chaos.layout import split_link
 from chaos.process_faults import ProcessFaults
-from chaos.proxy import Rule
+from chaos.proxied_connection import Rule
 from chaos.stack import RunningStack
 from chaos.supervision import NotRunningError, Supervision
 

@@ -17,7 +17,8 @@ from typing import Any
 from urllib.parse import quote
 
 from chaos.layout import CHARGING, HOST, NOTIFICATIONS_LINK, PORTS, Copy, EnginePortNumbers, Layout
-from chaos.proxy import Link, ProxyServer, Rule
+from chaos.proxied_connection import Rule
+from chaos.proxy import Link, ProxyServer
 from chaos.releases import Releases
 from shared.platform.private_files import write_private_file
 from stack.database_roles import ensure_role_passwords

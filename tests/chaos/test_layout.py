@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from chaos.layout import EnginePortNumbers, Layout, split_link
-from chaos.proxy import Link, NetworkFault, Rule
+from chaos.proxied_connection import NetworkFault, Rule
+from chaos.proxy import Link
 from chaos.stack import Proxies
 from stack.broker import Broker
 from stack.errors import StackError

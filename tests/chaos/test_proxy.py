@@ -10,7 +10,8 @@ from time import monotonic
 
 import pytest
 
-from chaos.proxy import Link, NetworkFault, ProxyServer, Rule, read_client_name
+from chaos.proxied_connection import NetworkFault, Rule, read_client_name
+from chaos.proxy import Link, ProxyServer
 from stack.ports import find_free_ports
 from tests.event_loops import run_async
 
