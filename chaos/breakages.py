@@ -81,6 +81,7 @@ BREAKAGES: tuple[Breakage, ...] = (
 """,
         harm="The API answers 201 and commits half a second later.",
         rules=("acknowledged-intent-exists",),
+        duration=120,
     ),
     Breakage(
         name="stale retrieval",
@@ -110,6 +111,7 @@ def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
         new='            connection.execute("delete from outbox")\n',
         harm="The relay also deletes the rows that were added while it waited for Kafka, and never publishes them.",
         rules=("resend-is-one-try",),
+        duration=120,
     ),
     Breakage(
         name="offsets committed early",
@@ -166,6 +168,7 @@ def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
         new="    return SetAside() if delivery.is_paused else Send(delivery.current)\n",
         harm="After a secret roll or a new URL, retries use the new one instead of that of their first try.",
         rules=("retries-keep-secret-and-url", "secret-is-of-its-time", "url-is-of-its-time"),
+        duration=120,
     ),
     Breakage(
         name="old secret after a roll",
@@ -174,6 +177,7 @@ def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
         new="        key = next((key for (owner, _), key in self._keys.items() if owner == application_id), None)\n",
         harm="The first key of an application that a process has used signs everything that follows.",
         rules=("secret-is-of-its-time",),
+        duration=120,
     ),
     Breakage(
         name="early retry",

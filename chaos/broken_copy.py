@@ -39,7 +39,7 @@ class Breakage:
     """What goes wrong, in one sentence."""
     rules: tuple[str, ...]
     """The rules of the judge of which at least one has to name it."""
-    duration: int = 120
+    duration: int = 60
     """Seconds of load."""
     seed: int = 24
     """Of load and faults. Some mistakes show only at certain faults, which this seed has."""
