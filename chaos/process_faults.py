@@ -120,10 +120,18 @@ class ProcessFaults:
             return []
 
     def _wait_for_postgres(self, fault: Planned) -> None:
-        deadline = time.monotonic() + _RESTART_SECONDS
+        """Wait until PostgreSQL answers. One that does not for long is killed, as an operator would do.
+
+        PostgreSQL 18 can hang for ever if its recovery fails because the disk is full.
+        """
+        began, has_waited_long = time.monotonic(), False
         while fault.target == "postgres" and not is_answering(self._postgres_url):
-            if time.monotonic() > deadline:
+            waited = time.monotonic() - began
+            if waited > _RESTART_SECONDS:
                 raise NotRunningError(f"PostgreSQL does not answer {_RESTART_SECONDS:g} s later")
+            if waited > _RESTART_SECONDS / 2 and not has_waited_long:
+                send_signal(signal.SIGKILL, self._running_tree(fault.target))
+                has_waited_long = True
             self._supervision.revive()
             self._pause(0.2)
 
