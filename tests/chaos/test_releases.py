@@ -40,7 +40,7 @@ def test_a_release_that_is_not_known_is_refused(tmp_path: Path) -> None:
 def test_two_releases_side_by_side_lose_double_and_leave_nothing(option: str, tmp_path: Path) -> None:
     port_base = find_port_base()
     command = [
-        *(sys.executable, "-m", "chaos", option, PREVIOUS_RELEASE, "--no-faults", "--seed=1"),
+        *(sys.executable, "-m", "chaos", option, PREVIOUS_RELEASE, "--no-faults", "--seed=1", "--brokers=1"),
         *(f"--duration={SECONDS}", f"--directory={tmp_path}", f"--port-base={port_base}"),
     ]
     done = subprocess.run(
