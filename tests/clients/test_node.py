@@ -1,0 +1,64 @@
+"""The Node client: the shared cases, the real API, and the package."""
+
+import json
+import subprocess
+
+import pytest
+
+from shared import VERSION
+from tests.clients.programs import find_program, make_runner
+from tests.clients.real_api import RealApi, check_real_api, check_signed_webhook
+from tests.clients.shared_cases import CLIENTS, Runner, SharedCases
+
+PACKAGE = CLIENTS / "node"
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    return find_program("Node")
+
+
+@pytest.fixture(scope="module")
+def run(node: str) -> Runner:
+    return make_runner(node, PACKAGE / "test" / "runner.mjs")
+
+
+@pytest.mark.parametrize("part", ["signatures", "arguments", "intents", "errors", "retries"])
+def test_shared_cases(run: Runner, subtests: pytest.Subtests, part: str) -> None:
+    getattr(SharedCases("node", run, subtests), f"check_{part}")()
+
+
+def test_real_api(real_api: RealApi, run: Runner) -> None:
+    check_real_api(real_api, run)
+
+
+def test_signed_webhook(run: Runner) -> None:
+    check_signed_webhook(run)
+
+
+@pytest.mark.parametrize("body", ["'{}'", "{}", "undefined"])
+def test_webhook_body_must_be_bytes(node: str, body: str) -> None:
+    code = f"import {{ verifyWebhook }} from './src/index.js'; verifyWebhook({body}, '', ['whsec_new']);"
+    done = subprocess.run(
+        [node, "--input-type=module", "-e", code], cwd=PACKAGE, capture_output=True, text=True, check=False
+    )
+    assert "TypeError: rawBody must be a Buffer" in done.stderr
+
+
+def test_declared_types_have_all_exports(node: str) -> None:
+    code = "import * as all from './src/index.js'; console.log(JSON.stringify(Object.keys(all)));"
+    done = subprocess.run(
+        [node, "--input-type=module", "-e", code], cwd=PACKAGE, capture_output=True, check=True
+    )
+    declared = (PACKAGE / "src" / "index.d.ts").read_text()
+    for name in json.loads(done.stdout):
+        assert any(f"export {kind} {name}" in declared for kind in ("class", "function", "const")), name
+
+
+def test_package_has_no_dependencies_and_the_version_of_the_project() -> None:
+    package = json.loads((PACKAGE / "package.json").read_text())
+    assert "dependencies" not in package
+    assert package["version"] == VERSION
+    assert f"VERSION = '{VERSION}'" in (PACKAGE / "src" / "client.js").read_text()
+    for path in (package["types"], *package["exports"]["."].values()):
+        assert (PACKAGE / path).is_file()
