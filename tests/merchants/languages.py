@@ -1,4 +1,4 @@
-"""The languages of docs/merchants.md: what runs them, where to get it, and how each checks a signature."""
+"""The languages of docs/merchants.md and clients/: what runs them, where to get it, how each checks a signature."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ class Language:
         if self.is_installed():
             return
         debian_packages.skip_without(
-            f"The {self.name} code of docs/merchants.md cannot be run: `{' '.join(self.presence)}` fails. "
+            f"The {self.name} code for merchants cannot be run: `{' '.join(self.presence)}` fails. "
             f"Install it (Debian: apt-get install {' '.join(self.packages)})."
         )
 

@@ -1,0 +1,54 @@
+"""The PHP client: the shared cases, the real API, and the package."""
+
+import json
+import subprocess
+
+import pytest
+
+from shared import VERSION
+from tests.clients.programs import find_program, make_runner
+from tests.clients.real_api import RealApi, check_real_api, check_signed_webhook
+from tests.clients.shared_cases import CLIENTS, Runner, SharedCases
+
+PACKAGE = CLIENTS / "php"
+
+
+@pytest.fixture(scope="module")
+def php() -> str:
+    return find_program("PHP")
+
+
+@pytest.fixture(scope="module")
+def run(php: str) -> Runner:
+    return make_runner(php, PACKAGE / "tests" / "runner.php")
+
+
+@pytest.mark.parametrize("part", ["signatures", "arguments", "intents", "errors", "retries"])
+def test_shared_cases(run: Runner, subtests: pytest.Subtests, part: str) -> None:
+    getattr(SharedCases("php", run, subtests), f"check_{part}")()
+
+
+def test_real_api(real_api: RealApi, run: Runner) -> None:
+    check_real_api(real_api, run)
+
+
+def test_signed_webhook(run: Runner) -> None:
+    check_signed_webhook(run)
+
+
+def test_each_file_defines_the_class_of_its_path(php: str) -> None:
+    """PSR-4: Composer finds a class by the path of its file."""
+    for path in (PACKAGE / "src").rglob("*.php"):
+        namespace = "\\".join(("Mizan", "Client", *path.relative_to(PACKAGE / "src").parent.parts))
+        text = path.read_text()
+        assert f"namespace {namespace};" in text
+        assert f"class {path.stem}\n" in text or f"class {path.stem} extends" in text
+
+
+def test_package_has_no_dependencies_and_the_version_of_the_project(php: str) -> None:
+    package = json.loads((PACKAGE / "composer.json").read_text())
+    assert set(package["require"]) == {"php", "ext-curl", "ext-json"}
+    assert package["autoload"]["psr-4"] == {"Mizan\\Client\\": "src/"}
+    code = "require 'src/MizanClient.php'; echo Mizan\\Client\\MizanClient::VERSION;"
+    done = subprocess.run([php, "-r", code], cwd=PACKAGE, capture_output=True, text=True, check=True)
+    assert (package["version"], done.stdout) == (VERSION, VERSION)
