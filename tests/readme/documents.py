@@ -43,7 +43,8 @@ README = Document(ROOT / "README.md")
 
 
 def all_documents() -> list[Document]:
-    return [Document(path) for path in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])]
+    patterns = ("*.md", "docs/**/*.md", "clients/*/README.md")
+    return [Document(path) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
 
 
 def commands(block: str) -> list[str]:

@@ -4,7 +4,18 @@ import re
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent.parent
-TOP_LEVEL = ("bin", "docs", "examples", "mizan", "observability", "services", "shared", "stack", "tests")
+TOP_LEVEL = (
+    "bin",
+    "clients",
+    "docs",
+    "examples",
+    "mizan",
+    "observability",
+    "services",
+    "shared",
+    "stack",
+    "tests",
+)
 NAMED = re.compile(rf"`((?:{'|'.join(TOP_LEVEL)})/[\w./-]+)(?:::(\w+))?`")
 
 
