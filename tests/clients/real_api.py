@@ -50,11 +50,12 @@ def check_real_api(api: RealApi, run: Runner) -> None:
         "metadata": {"branch": "طرابلس", "0": "zero"},
         "expires_at": expires_at.isoformat(),
     }
-    created, repeated, small = run(
+    created, repeated, small, numbered = run(
         [
             create(client, **order),
             create(client, merchant_reference="order-1042", amount=99_000),
             create(client, merchant_reference="order-1043", amount=1_000),
+            create(client, merchant_reference="order-1044", amount=1_000, metadata={"0": "a", "1": "b"}),
         ]
     )
     intent = created["intent"]
@@ -70,6 +71,7 @@ def check_real_api(api: RealApi, run: Runner) -> None:
     assert intent["expires_at"] == expires_at.timestamp() * 1000
     assert repeated["intent"] == intent  # §4.1 rule 4
     assert (small["intent"]["customer"], small["intent"]["metadata"]) == ({"external_id": None}, None)
+    assert numbered["intent"]["metadata"] == {"0": "a", "1": "b"}  # not a list, as in PHP
 
     other = {
         **client,
@@ -79,7 +81,7 @@ def check_real_api(api: RealApi, run: Runner) -> None:
     retrieved, invalid, missing, foreign, bad_key, bad_token = run(
         [
             retrieve(client, intent["uuid"]),
-            create(client, merchant_reference="order-1044", amount=1, metadata={"color": "x" * 256}),
+            create(client, merchant_reference="order-1045", amount=1, metadata={"color": "x" * 256}),
             retrieve(client, str(uuid4())),
             retrieve(other, intent["uuid"]),
             retrieve({**client, "api_key": "pk_unknown"}, intent["uuid"]),

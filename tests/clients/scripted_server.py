@@ -9,7 +9,10 @@ from threading import Event, Thread
 from typing import Any, Self
 
 Step = Mapping[str, Any]
-"""A response (`status`, `headers`, and `json`, `body`, `body_hex` or `intent`), or `close` or `hang`."""
+"""A response (`status`, `headers`, and `json`, `body`, `body_hex` or `intent`), or `close` or `hang`.
+
+`padding` adds spaces to `json`; `truncate` closes the connection within the body.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,10 @@ class ScriptedServer:
 
 def _body_of(step: Step, intent: Mapping[str, Any]) -> bytes:
     if "json" in step:
-        return json.dumps(step["json"]).encode()
+        return json.dumps(step["json"]).encode() + b" " * step.get("padding", 0)
     if "intent" in step:
         return json.dumps({"data": intent}).encode()
-    content = bytes.fromhex(step["body_hex"]) if "body_hex" in step else str(step.get("body", "")).encode()
-    return content * int(step.get("repeat", 1))
+    return bytes.fromhex(step["body_hex"]) if "body_hex" in step else step.get("body", "").encode()
 
 
 def _handler_of(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:
