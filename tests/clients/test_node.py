@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from shared import VERSION
 from tests.clients.programs import find_program, make_runner
 from tests.clients.real_api import RealApi, check_real_api, check_signed_webhook
 from tests.clients.shared_cases import CLIENTS, Runner, SharedCases
+from tests.readme.documents import Document
 
 PACKAGE = CLIENTS / "node"
 
@@ -53,6 +55,12 @@ def test_declared_types_have_all_exports(node: str) -> None:
     declared = (PACKAGE / "src" / "index.d.ts").read_text()
     for name in json.loads(done.stdout):
         assert any(f"export {kind} {name}" in declared for kind in ("class", "function", "const")), name
+
+
+def test_code_of_the_readme_can_be_parsed(node: str, tmp_path: Path) -> None:
+    for code in Document(PACKAGE / "README.md").code("js"):
+        (tmp_path / "code.mjs").write_text(code)
+        subprocess.run([node, "--check", str(tmp_path / "code.mjs")], check=True)
 
 
 def test_package_has_no_dependencies_and_the_version_of_the_project() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from shared import VERSION
 from tests.clients.programs import find_program, make_runner
 from tests.clients.real_api import RealApi, check_real_api, check_signed_webhook
 from tests.clients.shared_cases import CLIENTS, Runner, SharedCases
+from tests.readme.documents import Document
 
 PACKAGE = CLIENTS / "php"
 
@@ -43,6 +45,12 @@ def test_each_file_defines_the_class_of_its_path(php: str) -> None:
         text = path.read_text()
         assert f"namespace {namespace};" in text
         assert f"class {path.stem}\n" in text or f"class {path.stem} extends" in text
+
+
+def test_code_of_the_readme_can_be_parsed(php: str, tmp_path: Path) -> None:
+    for code in Document(PACKAGE / "README.md").code("php"):
+        (tmp_path / "code.php").write_text(code)
+        subprocess.run([php, "-l", str(tmp_path / "code.php")], check=True)
 
 
 def test_package_has_no_dependencies_and_the_version_of_the_project(php: str) -> None:

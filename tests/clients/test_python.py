@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from shutil import copytree
 from typing import Any
+from uuid import uuid4
 from zipfile import ZipFile
 
 import pytest
@@ -29,8 +30,10 @@ from mizan_client import (
     verify_webhook,
 )
 from shared import VERSION
+from shared.domain.deliveries.signing import build_body, sign_body, signing_key
 from tests.clients.real_api import RealApi, check_real_api, check_signed_webhook
 from tests.clients.shared_cases import CLIENTS, Operation, Result, SharedCases
+from tests.readme.documents import Document
 
 _KINDS: Mapping[type[Exception], str] = {
     ApiConnectionError: "connection",
@@ -125,6 +128,18 @@ def test_netrc_does_not_replace_the_access_token(
     keys = real_api.application
     with MizanClient(real_api.base_url, keys.api_key, keys.access_token) as client:
         assert client.create_payment_intent("order-1", 1000).amount == 1000
+
+
+def test_webhook_handler_of_the_readme() -> None:
+    create, retrieve, handler = Document(CLIENTS / "python" / "README.md").code("python")
+    for code in (create, retrieve):
+        compile(code, "README.md", "exec")
+    names: dict[str, Any] = {"__name__": "readme"}
+    exec(handler, names)  # noqa: S102  our own README
+    client, body = names["app"].test_client(), build_body("1", "payment_intent.succeeded", str(uuid4()))
+    for content, signed, status in ((body, body, 200), (body, b"other", 401), (b"{}", b"{}", 400)):
+        headers = {"Service-Signature": sign_body(signed, signing_key(names["SECRETS"][0]))}
+        assert client.post("/webhooks/mizan", data=content, headers=headers).status_code == status
 
 
 def test_wheel_has_the_package_and_its_types(tmp_path: Path) -> None:
