@@ -68,7 +68,7 @@ def _body_of(step: Step, intent: Mapping[str, Any]) -> bytes:
         return json.dumps(step["json"]).encode() + b" " * step.get("padding", 0)
     if "intent" in step:
         return json.dumps({"data": intent}).encode()
-    return bytes.fromhex(step["body_hex"]) if "body_hex" in step else step.get("body", "").encode()
+    return bytes.fromhex(step["body_hex"]) if "body_hex" in step else str(step.get("body", "")).encode()
 
 
 def _handler_of(server: ScriptedServer) -> type[BaseHTTPRequestHandler]:

@@ -91,6 +91,10 @@ class SharedCases:
                 # On a busy machine, a try can end before the server has seen its request.
                 if not any("hang" in step for step in case["steps"]):
                     assert len(script.requests) == len(case["steps"])
+                if wanted["result"] == "connection":
+                    assert result["message"] == "The API did not respond."
+                    sent = {request.headers["x-request-id"] for request in script.requests}
+                    assert sent <= {result["request_id"]}
                 self._check_requests(case["call"], script)
 
     def _run_calls(self, calls: Sequence[Mapping[str, Any]]) -> list[tuple[Result, Script]]:
