@@ -65,7 +65,7 @@ class ScriptedServer:
 
 def _body_of(step: Step, intent: Mapping[str, Any]) -> bytes:
     if "json" in step:
-        return json.dumps(step["json"]).encode() + b" " * step.get("padding", 0)
+        return json.dumps(step["json"]).encode() + b" " * int(step.get("padding", 0))
     if "intent" in step:
         return json.dumps({"data": intent}).encode()
     return bytes.fromhex(step["body_hex"]) if "body_hex" in step else str(step.get("body", "")).encode()
