@@ -201,6 +201,15 @@ SILENT = [
             repeat_request(_RETRIED, 23.05, connection=8, answer="close"),
         ),
     ),
+    planted(
+        "two processes send the same record around a fault, and both replace a kept connection that was closed",
+        both(
+            add(*_add_fault(22.8, 22.9)),
+            repeat_request(_RETRIED, 23.0, answer="close"),
+            repeat_request(_RETRIED, 23.02, connection=99, answer="close"),
+            repeat_request(_RETRIED, 23.1, connection=98, answer="close"),
+        ),
+    ),
     planted("a retrieve overlaps the payment", add_run(_retrieve_while_paid)),
     planted("an error around a fault", add_run(lambda run: run.retrieve("beta", "code", 109, None, 503))),
     planted(

@@ -167,10 +167,11 @@ PLANTED = [
         "closed-connection-is-replaced-once",
     ),
     planted(
-        "a request is sent again because its connection, which was new, was closed, around a fault",
+        "a request is sent again twice because its connections, which were new, were closed, around a fault",
         both(
             change_request(_REPEATED, 0, answer="close", connection=99),
-            repeat_request(_REPEATED, 107.2, connection=8, answer="close"),
+            repeat_request(_REPEATED, 107.2, connection=98, answer="close"),
+            repeat_request(_REPEATED, 107.3, connection=97, answer="close"),
         ),
         "closed-connection-is-replaced-once",
     ),
