@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from bench.figures import Figure, percentile
 from bench.world import World
 from services.scheduler.jobs.relay import OutboxRelay
+from shared.domain.outbox import WAKE_RELAY_SQL
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.kafka import clients
 from shared.platform.kafka.producer import ConfirmingProducer
@@ -29,6 +30,10 @@ select 'payment_intents.events', intent,
        intent_event_message(uuidv7(), intent, intent, 1, 'payment_intent.created', mizan_now())
 from (select uuidv7() as intent from generate_series(1, %s)) as intents
 """
+
+
+# As the transactions of a payment and of an expiry do.
+_FILL_AND_WAKE = f"with filled as ({_FILL} returning id) select {WAKE_RELAY_SQL} from filled"
 
 
 def measure(world: World) -> Iterable[Figure]:
@@ -68,7 +73,7 @@ def _single_rows(kafka: KafkaSettings, connection: psycopg.Connection) -> list[f
     latencies = []
     for _ in range(SINGLE_ROWS):
         sleep(random.uniform(0.02, 0.12))
-        connection.execute(_FILL, (1,))
+        connection.execute(_FILL_AND_WAKE, (1,))
         committed = monotonic()
         assert consumer.poll(30) is not None
         latencies.append((monotonic() - committed) * 1000)

@@ -13,7 +13,7 @@ from services.scheduler.jobs.month_partitions import MonthPartitions
 from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.states import IntentTrigger
-from shared.domain.intents.store import apply_trigger, create_or_find
+from shared.domain.intents.store import apply_trigger, create_or_find, expire_due
 from shared.domain.kafka_principals import SCHEDULER
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
@@ -51,6 +51,17 @@ class Outbox:
     def pay(self, uuid: UUID) -> None:
         with self._database.transaction() as connection:
             apply_trigger(connection, uuid, IntentTrigger.PAYMENT_CONFIRMED)
+
+    def expire(self, uuid: UUID, *, in_a_batch: bool) -> None:
+        with self._database.transaction() as connection:
+            connection.execute(
+                "update payment_intents set expires_at = mizan_now() - interval '1 second' where uuid = %s",
+                (uuid,),
+            )
+            if in_a_batch:
+                assert expire_due(connection.cursor()) == 1
+            else:
+                apply_trigger(connection, uuid, IntentTrigger.EXPIRE)
 
     def waiting(self) -> int:
         with self._database.transaction() as connection:

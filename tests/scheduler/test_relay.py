@@ -11,6 +11,7 @@ from services.scheduler.job_runner import JobFailingError
 from services.scheduler.jobs import relay as relay_module
 from services.scheduler.quarantine import QuarantineNotEmptyError
 from shared.domain.messages import IntentEvent
+from shared.platform.database.connections import PooledConnection
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.settings import DatabaseSettings
@@ -55,6 +56,34 @@ def test_row_that_commits_late_is_published(
             later = outbox.create()
             assert [event.intent_uuid for event in reader.events(1)] == [later]
         eventually(lambda: outbox.waiting() == 0)
+
+
+@pytest.mark.parametrize("change", ["paid", "expired", "expired in a batch"])
+def test_change_that_a_merchant_is_told_of_wakes_the_relay(
+    change: str, outbox: Outbox, relays: Relays, reader: TopicReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait until it would look for rows by itself."""
+    waits, wait = Event(), relay_module._wait_for_notification
+
+    def wait_for_minutes(session: PooledConnection, _seconds: float) -> None:
+        waits.set()
+        wait(session, 300)
+
+    monkeypatch.setattr(relay_module, "_wait_for_notification", wait_for_minutes)
+    intent, relay = outbox.create(), relays.make()
+    relay.run_once()
+    waiting = Thread(target=relay.run_once, daemon=True)
+    waiting.start()
+    assert waits.wait(40)
+    if change == "paid":
+        outbox.pay(intent)
+    else:
+        outbox.expire(intent, in_a_batch=change != "expired")
+    waiting.join(40)
+    assert not waiting.is_alive()
+    relay.run_once()
+    relay.close()
+    assert [event.seq for event in reader.events(2)] == [1, 2]
 
 
 def test_rolled_back_rows_are_never_published(
@@ -296,13 +325,13 @@ def test_more_refused_rows_than_a_batch_do_not_stop_the_relay(
         _put_huge_row(database, f"huge-{number}")
     intent = outbox.create()
     relay = relays.make()
-    eventually(lambda: relay.run_once() and outbox.waiting() == 4)
+    eventually(lambda: relay.run_once() == 0 and outbox.waiting() == 4)
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
     with pytest.raises(QuarantineNotEmptyError, match="4 keys have rows that Kafka refuses"):
         relay.check()
     with database.transaction() as connection:
         connection.execute("update outbox set payload = '{}'")
-    eventually(lambda: relay.run_once() and outbox.waiting() == 0)
+    eventually(lambda: relay.run_once() == 0 and outbox.waiting() == 0)
     relay.check()
     relay.close()
 

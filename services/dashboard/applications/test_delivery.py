@@ -11,6 +11,7 @@ from psycopg import Connection
 from shared.domain.applications.errors import ApplicationNotFoundError
 from shared.domain.deliveries.pause import check_can_send
 from shared.domain.intents.states import EventType
+from shared.domain.outbox import wake_relay
 from shared.domain.topics import WEBHOOKS_DELIVER
 from shared.platform.tracing.spans import current_trace
 
@@ -48,4 +49,6 @@ def send_test_delivery(connection: Connection[Any], application_id: UUID, delive
         "topic": WEBHOOKS_DELIVER.name,
         "trace": current_trace(),
     }
-    return bool(connection.execute(_SEND, values).rowcount)
+    is_made = bool(connection.execute(_SEND, values).rowcount)
+    wake_relay(connection)
+    return is_made

@@ -18,6 +18,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import class_row
 
 from services.scheduler.quarantine import Quarantine
+from shared.domain.outbox import CHANNEL
 from shared.platform.database.connections import PooledConnection, connection_arguments, translate_outage
 from shared.platform.database.statement_watchdog import StatementWatchdog
 from shared.platform.kafka.producer import (
@@ -43,10 +44,11 @@ _RELAY_LOCK = 0x6D697A616E_01
 _KEEP_ALIVE_EVERY_S = 5
 _CONFIRM_LIMIT_S = 30
 """Then a new client sends the rows. One that has waited since all of Kafka was lost may wait for ever."""
-_SHORTEST_PAUSE_S = 0.002
-_LONGEST_PAUSE_S = 0.04
+_POLL_S = 0.25
+"""How long rows wait whose transaction does not wake the relay. Nobody is told of a new intent, for example."""
 _STANDBY_PAUSE_S = 0.5
 
+_LISTEN = f"listen {CHANNEL}"
 _PEEK = "select from outbox limit 1"
 # A standby has rows and gives the lock, too: without this check its rows would be published again and again.
 _LOCK = "select current_setting('transaction_read_only')::boolean, pg_try_advisory_xact_lock(%s)"
@@ -83,13 +85,12 @@ class OutboxRelay:
         self._watchdog = StatementWatchdog()
         # For what PostgreSQL does between two calls of the _WaitGuard, as for any transaction.
         self._limit_s = 2 * settings.statement_timeout_s + 1
-        self._pause_s = _SHORTEST_PAUSE_S
         self._quarantine: Quarantine[tuple[str, str]] = Quarantine(
             "keys have rows that Kafka refuses", QUARANTINED
         )
 
     def run_once(self) -> float:
-        """Publish a batch. Run again at once after a full one; when the outbox is empty, pauses grow to 40 ms."""
+        """Publish a batch. If there is nothing to publish, wait a quarter of a second, or until somebody wakes us."""
         self._producer.poll()
         with translate_outage():
             session = self._open_session()
@@ -100,14 +101,10 @@ class OutboxRelay:
             except ReadOnlySqlTransaction:
                 session.server_is_useless = True  # it is a standby now; a new session finds the primary
                 raise
-        if published is None:
-            return _STANDBY_PAUSE_S
-        if published:
-            self._pause_s = _SHORTEST_PAUSE_S
-            return 0 if published == BATCH else self._pause_s
-        # Dead rows that vacuum may not remove yet make polling an empty table slow: then poll less often.
-        self._pause_s = min(_LONGEST_PAUSE_S, self._pause_s * 1.5)
-        return max(self._pause_s, 5 * (monotonic() - started))
+            if published == 0:
+                # Dead rows that vacuum may not remove yet make polling an empty table slow: then poll less often.
+                _wait_for_notification(session, max(_POLL_S, 5 * (monotonic() - started)))
+        return _STANDBY_PAUSE_S if published is None else 0
 
     def check(self) -> None:
         """Raise QuarantineNotEmptyError while Kafka refuses rows. For /readyz."""
@@ -168,6 +165,7 @@ class OutboxRelay:
             enable_seqscan="off",
         )
         connection = psycopg.connect(self._settings.url, autocommit=True, **arguments)
+        connection.execute(_LISTEN)
         self._session = PooledConnection(connection)
         return self._session
 
@@ -175,6 +173,12 @@ class OutboxRelay:
         if self._session is not None:
             self._session.close()
             self._session = None
+
+
+def _wait_for_notification(session: PooledConnection, seconds: float) -> None:
+    """Return at once if one has come while the session was busy."""
+    for _ in session.connection.notifies(timeout=seconds, stop_after=1):
+        pass
 
 
 class _WaitGuard:

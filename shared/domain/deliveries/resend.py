@@ -10,6 +10,7 @@ from psycopg import Connection
 
 from shared.domain.audit_log import Action, Actor, add_audit_entry
 from shared.domain.deliveries.pause import check_can_send
+from shared.domain.outbox import wake_relay
 from shared.domain.topics import WEBHOOKS_RESEND
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.errors import RefusedError
@@ -70,6 +71,7 @@ def request_resend(connection: Connection[Any], delivery_id: UUID, resend_id: UU
         "trace": current_trace(),
     }
     connection.execute(_PUBLISH, values)
+    wake_relay(connection)
     return True
 
 

@@ -17,6 +17,7 @@ from shared.domain.intents.states import (
     may_expire,
     next_status,
 )
+from shared.domain.outbox import WAKE_RELAY_SQL
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.database.prepared_statements import PreparedStatement
@@ -100,7 +101,7 @@ with changed as (
               case when substr(%(trace)s::text, 4, 32) = substr(trace, 4, 32) then %(trace)s else trace end as trace
 ),
 {_RECORD_CHANGE_BY_CODE}
-select from changed"""
+select {WAKE_RELAY_SQL} from changed where event_type in ('{EventType.SUCCEEDED}', '{EventType.CANCELED}')"""
 
 
 (_EXPIRABLE,) = filter(may_expire, IntentStatus)
@@ -117,7 +118,7 @@ with changed as (
     returning uuid, application_id, event_seq, '{EventType.CANCELED}' as event_type, updated_at, trace
 ),
 {_RECORD_CHANGES}
-select count(*) from changed"""
+select count(*), (select {WAKE_RELAY_SQL} from changed limit 1) from changed"""
 
 
 DUE_CONDITION = f"status = '{_EXPIRABLE}' and expires_at <= mizan_now()"
