@@ -19,6 +19,7 @@ import bench.webhook_memory
 import bench.webhooks
 import bench.webhooks_latency
 import bench.webhooks_whole
+import bench.worker_kills
 from bench.resources import PeakMemory
 from bench.runner import (
     FigureFile,
@@ -47,6 +48,7 @@ MEASUREMENTS: dict[str, Measure] = {
         bench.noisy_neighbour,
         bench.retry_lateness,
         bench.webhook_memory,
+        bench.worker_kills,
     )
 }
 """By the name of their module, in the order in which they run."""
