@@ -9,7 +9,6 @@ from shared.domain.topics import ALL_TOPICS
 from stack.broker import BrokerPorts
 from stack.services import SERVICES, Service
 
-HOST = "127.0.0.1"
 COPIES = 2
 _COPY_OFFSET = 20
 """From the port of one copy of a service to that of the next."""

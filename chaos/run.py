@@ -12,10 +12,11 @@ from chaos.clock import ProductClock
 from chaos.fault_plan import plan_change_of_release, plan_faults
 from chaos.faults import FaultInjector
 from chaos.history import ApplicationRegistered, History, LoadStopped, RunStarted, read_history
-from chaos.layout import HOST, WEBHOOKS_LINK
+from chaos.layout import WEBHOOKS_LINK
 from chaos.live_line import LiveLine
 from chaos.live_verdict import LiveVerdict
 from chaos.load.load import Load, LoadAddresses
+from chaos.proxied_connection import HOST
 from chaos.releases import Releases
 from chaos.settling import SETTLE_SECONDS, Settling
 from chaos.stack import RETRY_DELAYS, RunningStack, running_stack

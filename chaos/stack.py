@@ -16,8 +16,8 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import quote
 
-from chaos.layout import CHARGING, HOST, NOTIFICATIONS_LINK, PORTS, Copy, EnginePortNumbers, Layout
-from chaos.proxied_connection import Rule
+from chaos.layout import CHARGING, NOTIFICATIONS_LINK, PORTS, Copy, EnginePortNumbers, Layout
+from chaos.proxied_connection import HOST, Rule
 from chaos.proxy import Link, ProxyServer
 from chaos.releases import Releases
 from shared.platform.private_files import write_private_file

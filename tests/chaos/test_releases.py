@@ -1,17 +1,15 @@
 """Services of the previous release and of this one share a database and Kafka, under load."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from chaos.fault_plan import FaultKind
-from chaos.history import FaultBegan, FaultEnded, SettlingEnded, read_history
+from chaos.history import FaultBegan, FaultEnded
 from chaos.releases import Release, Releases
 from stack.errors import StackError
 from stack.programs import PROJECT
-from tests.chaos.test_run import MOST_SECONDS, find_port_base
+from tests.chaos.test_run import MOST_SECONDS, run_chaos
 
 PREVIOUS_RELEASE = "728a6f5"
 """Until there is a release: the commit with which each service holds only what it needs."""
@@ -38,17 +36,8 @@ def test_a_release_that_is_not_known_is_refused(tmp_path: Path) -> None:
 @pytest.mark.timeout(MOST_SECONDS + 60)
 @pytest.mark.parametrize("option", ["--upgrade-from", "--downgrade-to"])
 def test_two_releases_side_by_side_lose_double_and_leave_nothing(option: str, tmp_path: Path) -> None:
-    port_base = find_port_base()
-    command = [
-        *(sys.executable, "-m", "chaos", option, PREVIOUS_RELEASE, "--no-faults", "--seed=1", "--brokers=1"),
-        *(f"--duration={SECONDS}", f"--directory={tmp_path}", f"--port-base={port_base}"),
-    ]
-    done = subprocess.run(
-        command, cwd=PROJECT, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
-    )
-    assert done.returncode == 0, f"{done.stdout[-8000:]}\n{done.stderr[-2000:]}"
-    records = list(read_history(tmp_path / "history-1.jsonl"))
+    options = (option, PREVIOUS_RELEASE, "--no-faults", "--brokers=1", f"--duration={SECONDS}")
+    records = run_chaos(tmp_path, 1, *options)
     begun = [record for record in records if isinstance(record, FaultBegan)]
     assert [fault.fault for fault in begun] == [FaultKind.CHANGE_RELEASE] * 2
     assert [record.problem for record in records if isinstance(record, FaultEnded)] == [None, None]
-    assert [record.settled for record in records if isinstance(record, SettlingEnded)] == [True]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.fault_plan import RANDOM_KINDS
-from chaos.history import FaultBegan, FaultEnded, SettlingEnded, read_history
+from chaos.history import FaultBegan, FaultEnded, Record, SettlingEnded, read_history
 from chaos.layout import PORTS
 from stack.ports import is_free
 from stack.programs import PROJECT
@@ -25,20 +25,25 @@ def find_port_base() -> int:
     raise AssertionError("no free ports")
 
 
-@pytest.mark.kills
-@pytest.mark.timeout(MOST_SECONDS + 60)
-def test_two_minutes_of_faults_lose_double_and_leave_nothing(tmp_path: Path) -> None:
-    port_base = find_port_base()
+def run_chaos(directory: Path, seed: int, *options: str) -> list[Record]:
+    """Run `python -m chaos`, which has to pass, and return its history."""
     command = [
-        *(sys.executable, "-m", "chaos"),
-        *(f"--duration={SECONDS}", "--seed=24", f"--directory={tmp_path}", f"--port-base={port_base}"),
+        *(sys.executable, "-m", "chaos", f"--seed={seed}", f"--directory={directory}"),
+        *(f"--port-base={find_port_base()}", *options),
     ]
     done = subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, timeout=MOST_SECONDS, check=False
     )
-    records = list(read_history(tmp_path / "history-24.jsonl"))
-    begun = [record for record in records if isinstance(record, FaultBegan)]
     assert done.returncode == 0, f"{done.stdout[-8000:]}\n{done.stderr[-2000:]}"
+    records = list(read_history(directory / f"history-{seed}.jsonl"))
+    assert [record.settled for record in records if isinstance(record, SettlingEnded)] == [True]
+    return records
+
+
+@pytest.mark.kills
+@pytest.mark.timeout(MOST_SECONDS + 60)
+def test_two_minutes_of_faults_lose_double_and_leave_nothing(tmp_path: Path) -> None:
+    records = run_chaos(tmp_path, 24, f"--duration={SECONDS}")
+    begun = [record for record in records if isinstance(record, FaultBegan)]
     assert len({fault.fault for fault in begun}) >= len(RANDOM_KINDS) - 3
     assert sum(isinstance(record, FaultEnded) for record in records) == len(begun)
-    assert [record.settled for record in records if isinstance(record, SettlingEnded)] == [True]

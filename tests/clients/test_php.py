@@ -1,4 +1,4 @@
-"""The PHP client: the shared cases, the real API, and the package."""
+"""The PHP client: its package. test_all.py has what all clients have in common."""
 
 import json
 import subprocess
@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from shared import VERSION
-from tests.clients.programs import find_program, make_runner
-from tests.clients.real_api import RealApi, check_real_api, check_signed_webhook
-from tests.clients.shared_cases import CLIENTS, Runner, SharedCases
+from tests.clients.programs import find_program
+from tests.clients.shared_cases import CLIENTS
 from tests.readme.documents import Document
 
 PACKAGE = CLIENTS / "php"
@@ -18,24 +17,6 @@ PACKAGE = CLIENTS / "php"
 @pytest.fixture(scope="module")
 def php() -> str:
     return find_program("PHP")
-
-
-@pytest.fixture(scope="module")
-def run(php: str) -> Runner:
-    return make_runner(php, PACKAGE / "tests" / "runner.php")
-
-
-@pytest.mark.parametrize("part", ["signatures", "arguments", "intents", "errors", "retries"])
-def test_shared_cases(run: Runner, subtests: pytest.Subtests, part: str) -> None:
-    getattr(SharedCases("php", run, subtests), f"check_{part}")()
-
-
-def test_real_api(real_api: RealApi, run: Runner) -> None:
-    check_real_api(real_api, run)
-
-
-def test_signed_webhook(run: Runner) -> None:
-    check_signed_webhook(run)
 
 
 def test_each_file_defines_the_class_of_its_path(php: str) -> None:

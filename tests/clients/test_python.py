@@ -1,4 +1,4 @@
-"""The Python client: the shared cases, the real API, and the wheel."""
+"""The Python client: how the shared tests run it, and its wheel. test_all.py has what all clients have in common."""
 
 import subprocess
 import sys
@@ -31,8 +31,8 @@ from mizan_client import (
 )
 from shared import VERSION
 from shared.domain.deliveries.signing import build_body, sign_body, signing_key
-from tests.clients.real_api import RealApi, check_real_api, check_signed_webhook
-from tests.clients.shared_cases import CLIENTS, Operation, Result, SharedCases
+from tests.clients.real_api import RealApi
+from tests.clients.shared_cases import CLIENTS, Operation, Result
 from tests.readme.documents import Document
 
 _KINDS: Mapping[type[Exception], str] = {
@@ -81,24 +81,6 @@ def _as_result(intent: PaymentIntent) -> dict[str, Any]:
     values = asdict(intent)
     times = {name: value for name, value in values.items() if isinstance(value, datetime)}
     return {**values, **{name: int(value.timestamp() * 1000) for name, value in times.items()}}
-
-
-@pytest.fixture
-def cases(subtests: pytest.Subtests) -> SharedCases:
-    return SharedCases("python", run_operations, subtests)
-
-
-@pytest.mark.parametrize("part", ["signatures", "arguments", "intents", "errors", "retries"])
-def test_shared_cases(cases: SharedCases, part: str) -> None:
-    getattr(cases, f"check_{part}")()
-
-
-def test_real_api(real_api: RealApi) -> None:
-    check_real_api(real_api, run_operations)
-
-
-def test_signed_webhook() -> None:
-    check_signed_webhook(run_operations)
 
 
 def test_webhook_body_must_be_bytes() -> None:

@@ -67,11 +67,7 @@ def test_a_panic_of_the_server_is_an_outage(killable_engines: Engines, database:
         assert type(caught.value.__cause__) is psycopg.errors.InternalError_
     finally:
         postgres.restart()
-    eventually(lambda: not _outage(database))
-
-
-def _outage(database: Database) -> str:
-    return error_text(database.check, DatabaseUnavailableError)
+    eventually(lambda: not error_text(database.check, DatabaseUnavailableError))
 
 
 @pytest.mark.kills
