@@ -54,7 +54,9 @@ union all
 select 'open intents past their expiry', count(*) from payment_intents
 where status = 'requires_payment_method' and expires_at <= mizan_now()
 union all
-select 'attempts without an outcome', count(*) from payment_attempts where state in ('sent', 'unknown')"""
+select 'attempts without an outcome', count(*) from payment_attempts where state in ('sent', 'unknown')
+union all
+select 'status inquiries that are due', count(*) from payment_attempts where next_verify_at <= mizan_now()"""
 _DELIVERIES = """
 select d.id::text, d.application_id::text, d.intent_uuid::text, d.event, d.status,
        (select count(*) from webhook_tries as t where t.delivery_id = d.id and t.step is not null)

@@ -71,6 +71,21 @@ class TestScheduler:
             second += 5
         assert asked_at == [25, 35, 55, 115, 415]
 
+    def test_inquiries_after_a_decline_end(self, world: CheckoutWorld) -> None:
+        clock = Clock(world.database)
+        clock.stop_at(NOW)
+        make_sent_attempt(world, world.make_intent())
+        job, asked_at = VerificationRequests(world.scheduler_database), []
+        for second in (25, 45, 65, 125, 425, 1325, 4925, 8525, 12125):
+            clock.stop_at(NOW + timedelta(seconds=second))
+            before = len(_queued(world))
+            job.run_once()
+            asked_at += [second] * (len(_queued(world)) - before)
+            if second == 45:
+                world.rows("update payment_attempts set state = 'declined' returning 1")
+        assert asked_at == [25, 45, 65, 125, 425, 1325, 4925]
+        assert world.rows("select next_verify_at from payment_attempts") == [(None,)]
+
     def test_thousands_of_attempts_are_queued_in_batches(self, world: CheckoutWorld) -> None:
         with world.database.transaction() as connection:
             connection.execute(
@@ -106,6 +121,29 @@ class TestVerifier:
         verifier.verify(attempt)
         assert world.attempts(intent) == [("declined", None)]
         assert world.status(intent) == "requires_payment_method"
+
+    @pytest.mark.parametrize("is_paid_by_another", [False, True])
+    def test_charge_that_comes_after_the_in_flight_window_is_found(
+        self, world: CheckoutWorld, verifier: Verifier, *, is_paid_by_another: bool
+    ) -> None:
+        """The request is on the network while the clock of the database is set forward."""
+        intent, clock, job = world.make_intent(), Clock(world.database), VerificationRequests(world.database)
+        attempt = make_sent_attempt(world, intent)
+        clock.advance(IN_FLIGHT_WINDOW)
+        job.run_once()
+        verifier.verify(attempt)
+        assert world.attempts(intent) == [("declined", None)]
+        if is_paid_by_another:
+            with world.serve():
+                world.customer(intent).pay_by_card("4242424242424242")
+        arrived = world.bank.charge(attempt=str(attempt), intent=str(intent.uuid), amount=intent.amount)
+        assert arrived.json()["status"] == "paid"
+        clock.advance(timedelta(seconds=10))
+        job.run_once()
+        assert _queued(world) == [VerificationDue(attempt)] * 2
+        verifier.verify(attempt)
+        assert world.status(intent) == "succeeded"
+        assert world.attempts(intent)[0] == ("duplicate" if is_paid_by_another else "paid", None)
 
     def test_an_unreachable_bank_is_asked_again(self, world: CheckoutWorld) -> None:
         world.settings = with_bank_away(world)

@@ -5,12 +5,22 @@ from collections.abc import Callable, Iterator
 from services.checkout.payments.one_time_codes import CodeRefusedError
 from shared.domain.attempts.decision_rules import RecordedAnswer, is_definite
 from shared.domain.attempts.start import AttemptRefusedError
-from shared.domain.attempts.states import AWAITING_CUSTOMER, CHARGED, IN_FLIGHT
+from shared.domain.attempts.states import AWAITING_CUSTOMER, CHARGED
 from shared.domain.attempts.states import ProviderAnswer as Answer
 from shared.platform.errors import RefusedError
 from tests.model import payment_transitions as product
 from tests.model.payment_requests import ANSWER_OF_CHARGE, grow_older, progress_request, write_charge
-from tests.model.payment_state import HAS_STATUS_CALL, Action, Attempt, Bounds, Charge, Method, State, Step
+from tests.model.payment_state import (
+    HAS_STATUS_CALL,
+    WINDOW,
+    Action,
+    Attempt,
+    Bounds,
+    Charge,
+    Method,
+    State,
+    Step,
+)
 
 _PAY, _ENTER_CODE = "the customer pays by", "the customer enters a code"
 CLICKS_THAT_PAY = frozenset({_PAY, _ENTER_CODE})
@@ -20,6 +30,8 @@ def all_steps(state: State, bounds: Bounds) -> Iterator[Step]:
     """Yield every step that is possible in `state`."""
     state = state._replace(events=())
     yield from pass_time(state)
+    if bounds.clock_is_set:
+        yield from set_clock(state)
     yield from run_expiry(state)
     yield from click_pay(state, bounds)
     for index, attempt in enumerate(state.attempts):
@@ -39,6 +51,16 @@ def pass_time(state: State) -> Iterator[Step]:
     after = state._replace(ticks_left=max(0, state.ticks_left - 1), attempts=attempts)
     if after != state:
         yield Action("time passes"), after
+
+
+def set_clock(state: State) -> Iterator[Step]:
+    """The database's clock is set forward by the in-flight window. Requests on the network are as young as before."""
+    attempts = tuple(
+        attempt if attempt.age is None else attempt._replace(age=WINDOW) for attempt in state.attempts
+    )
+    after = state._replace(ticks_left=max(0, state.ticks_left - WINDOW), attempts=attempts)
+    if after != state:
+        yield Action("the clock is set forward"), after
 
 
 def run_expiry(state: State) -> Iterator[Step]:
@@ -102,7 +124,7 @@ def inquire(state: State, index: int, *, for_operator: bool) -> Iterator[Step]:
         if for_operator:
             may_ask = attempt.method in HAS_STATUS_CALL and attempt.state not in CHARGED
         else:
-            may_ask = attempt.state in IN_FLIGHT and attempt.is_inquiry_planned
+            may_ask = attempt.is_inquiry_planned
         if may_ask:
             made = product.make_inquiry(attempt, for_operator=for_operator)
             made = made._replace(answer=status_answer(attempt))

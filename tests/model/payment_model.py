@@ -85,6 +85,8 @@ class PaymentModel:
 
     def check(self, state: State) -> None:
         _check_state(state)
+        if not self._bounds.clock_is_set:
+            _check_charged_once(state)
         if state.is_calm:
             self._check_settles(state)
 
@@ -167,6 +169,9 @@ def _check_state(state: State) -> None:
             or attempt.method not in HAS_STATUS_CALL,
             "in flight, and nobody will ask the provider",
         )
+
+
+def _check_charged_once(state: State) -> None:
     _require(
         sum(_is_charged_unexpectedly(attempt) for attempt in state.attempts) <= 1,
         "two charges, although the bank declined none and the customer gave up none",
@@ -189,7 +194,7 @@ def _next_quiet_step(state: State) -> State | None:
             _, notified = next(actions.notify(state, index))
             if notified != state:
                 return notified
-        if attempt.state in IN_FLIGHT and attempt.is_inquiry_planned and attempt.age == WINDOW:
+        if attempt.is_inquiry_planned and attempt.age == WINDOW:
             (_, asked), *_ = actions.inquire(state, index, for_operator=False)
             *_, (_, settled) = actions.inquire(asked, index, for_operator=False)
             if settled.attempts[index] != attempt:

@@ -137,6 +137,8 @@ class Bounds(NamedTuple):
     """Ticks until the intent expires."""
     methods: tuple[Method, ...]
     has_operators: bool = True
+    clock_is_set: bool = False
+    """Whether the database's clock may be set forward at any time, so that a request arrives after its window."""
 
 
 class Action(NamedTuple):

@@ -110,7 +110,8 @@ def settle_response(state: State, index: int, request: Request) -> State:
     attempt = state.attempts[index]
     assert request.response is not None
     answer = settlement_rules.answer_in_response(attempt.snapshot, request.number, request.response)
-    state = _settle(state, index, answer, can_inquire=attempt.method in HAS_STATUS_CALL)
+    can_inquire = attempt.method in HAS_STATUS_CALL
+    state = _settle(state, index, answer, is_own_report=True, can_inquire=can_inquire)
     attempt = _open_challenge(state.attempts[index], request.response)
     if request.is_provider_away and not request.is_start and attempt.codes_tried is not None:
         attempt = attempt._replace(codes_tried=attempt.codes_tried - 1)
@@ -130,7 +131,7 @@ def settle_inquiry(state: State, index: int, inquiry: Inquiry, raw: Answer) -> S
     answer = settlement_rules.answer_to_inquiry(
         before, inquiry.number, limited, past_in_flight_window=inquiry.past_in_flight_window
     )
-    state = _settle(state, index, answer, can_inquire=can_inquire)
+    state = _settle(state, index, answer, is_own_report=False, can_inquire=can_inquire)
     attempt = _open_challenge(state.attempts[index], limited)
     if inquiry.asked_by_operator is not None:
         about = status_inquiries.snapshot_answered(inquiry.asked_by_operator, before, attempt.state)
@@ -142,7 +143,7 @@ def settle_inquiry(state: State, index: int, inquiry: Inquiry, raw: Answer) -> S
 def settle_notification(state: State, index: int, answer: Answer) -> State:
     """As shared.domain.attempts.settlement.settle_notification."""
     counted = settlement_rules.answer_in_notification(state.attempts[index].snapshot, answer)
-    return _settle(state, index, counted)
+    return _settle(state, index, counted, is_own_report=True)
 
 
 def decide(state: State, index: int, *, is_paid: bool) -> State:
@@ -156,7 +157,7 @@ def decide(state: State, index: int, *, is_paid: bool) -> State:
         if answer is None:
             raise operator_decision.NotAskedError
         decision_rules.check_contradiction(answer, is_paid=is_paid)
-    return _settle(state, index, Answer.PAID if is_paid else Answer.DECLINED)
+    return _settle(state, index, Answer.PAID if is_paid else Answer.DECLINED, is_own_report=False)
 
 
 def recorded_answer(attempt: Attempt) -> RecordedAnswer | None:
@@ -180,7 +181,9 @@ def limit_codes(answer: Answer, codes_tried: int | None) -> Answer:
     return limited.outcome.answer
 
 
-def _settle(state: State, index: int, answer: Answer | None, *, can_inquire: bool = True) -> State:
+def _settle(
+    state: State, index: int, answer: Answer | None, *, is_own_report: bool, can_inquire: bool = True
+) -> State:
     """As settlement._apply_outcome. Raises UnexpectedAnswerError."""
     if answer is None:
         return state
@@ -192,7 +195,10 @@ def _settle(state: State, index: int, answer: Answer | None, *, can_inquire: boo
     if change.trigger is not None:
         state = apply_trigger(state, change.trigger)
         after = attempt_states.abandon_if_unpayable(after, state.intent)
-    planned = settlement_rules.needs_inquiry(after, can_inquire=can_inquire)
+    keeps = settlement_rules.keeps_inquiries(attempt.snapshot, after, is_own_report=is_own_report)
+    planned = settlement_rules.needs_inquiry(after, can_inquire=can_inquire) or (
+        attempt.is_inquiry_planned and keeps
+    )
     return replace_attempt(state, index, attempt._replace(state=after, is_inquiry_planned=planned))
 
 

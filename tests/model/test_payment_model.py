@@ -19,6 +19,9 @@ FAST = {
     "two attempts by card or page": Bounds(
         attempts=2, requests=1, ticks=2, methods=(Method.CARD, Method.PAGE), has_operators=False
     ),
+    "one attempt, and the clock is set": Bounds(
+        attempts=1, requests=2, ticks=1, methods=(Method.CARD, Method.WALLET), clock_is_set=True
+    ),
 }
 LONG = {
     "one attempt with three requests": Bounds(attempts=1, requests=3, ticks=3, methods=EVERY_METHOD),
@@ -31,6 +34,14 @@ LONG = {
         ticks=2,
         methods=(Method.WALLET, Method.WALLET_WITHOUT_STATUS),
         has_operators=False,
+    ),
+    "two attempts, and the clock is set": Bounds(
+        attempts=2,
+        requests=1,
+        ticks=2,
+        methods=(Method.CARD, Method.WALLET),
+        has_operators=False,
+        clock_is_set=True,
     ),
     "two attempts and operators": Bounds(attempts=2, requests=1, ticks=3, methods=(Method.CARD, Method.PAGE)),
 }

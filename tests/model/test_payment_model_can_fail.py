@@ -18,10 +18,11 @@ from tests.model.payment_state import TICK, Bounds, Method
 Patch = pytest.MonkeyPatch
 
 TWO_CARDS = Bounds(2, 1, 2, (Method.CARD,), has_operators=False)
-CARD_WITH_CODES = Bounds(1, 3, 3, (Method.CARD,), has_operators=False)
+TWO_CARDS_WITH_CODES = Bounds(2, 2, 3, (Method.CARD,), has_operators=False)
 CARD_OR_PAGE = Bounds(2, 1, 2, (Method.CARD, Method.PAGE), has_operators=False)
 WALLET_WITHOUT_STATUS = Bounds(1, 2, 3, (Method.WALLET_WITHOUT_STATUS,), has_operators=False)
-CARD_AND_OPERATOR = Bounds(1, 1, 3, (Method.CARD,))
+CLOCK_IS_SET = Bounds(1, 1, 3, (Method.CARD,), has_operators=False, clock_is_set=True)
+TWO_CARDS_AND_OPERATOR = Bounds(2, 1, 3, (Method.CARD,))
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,10 @@ def _forget_to_plan_the_inquiry(patch: Patch) -> None:
     patch.setattr(settlement_rules, "needs_inquiry", lambda *_, **__: False)
 
 
+def _end_inquiries_with_an_answer(patch: Patch) -> None:
+    patch.setattr(settlement_rules, "keeps_inquiries", lambda *_, **__: False)
+
+
 def _stay_processing_after_a_decline(patch: Patch) -> None:
     original = attempt_states.intent_trigger
 
@@ -147,9 +152,9 @@ def _decide_with_an_early_answer(patch: Patch) -> None:
 TWICE = "two charges"
 FORGOTTEN = "a charge is forgotten"
 BREAKAGES = [
-    Breakage("not found is believed too early", TWO_CARDS, FORGOTTEN, _believe_not_found_too_early),
-    Breakage("the in-flight window is too short", TWO_CARDS, FORGOTTEN, _shorten_the_in_flight_window),
-    Breakage("the request number is not checked", CARD_WITH_CODES, FORGOTTEN, _forget_the_request_number),
+    Breakage("not found is believed too early", TWO_CARDS, TWICE, _believe_not_found_too_early),
+    Breakage("the in-flight window is too short", TWO_CARDS, TWICE, _shorten_the_in_flight_window),
+    Breakage("the request number is not checked", TWO_CARDS_WITH_CODES, TWICE, _forget_the_request_number),
     Breakage(
         "notifications are always believed", WALLET_WITHOUT_STATUS, FORGOTTEN, _trust_every_notification
     ),
@@ -172,13 +177,14 @@ BREAKAGES = [
         "a payment after expiry is ignored", TWO_CARDS, "must be succeeded", _ignore_a_payment_after_expiry
     ),
     Breakage("no inquiry is planned", TWO_CARDS, "nobody will ask", _forget_to_plan_the_inquiry),
+    Breakage("inquiries end too early", CLOCK_IS_SET, FORGOTTEN, _end_inquiries_with_an_answer),
     Breakage(
         "a decline leaves the intent processing", TWO_CARDS, "processing", _stay_processing_after_a_decline
     ),
     Breakage("an event does not fit", TWO_CARDS, "event", _record_a_wrong_event),
-    Breakage("an operator declines too early", CARD_AND_OPERATOR, FORGOTTEN, _decline_what_may_still_arrive),
+    Breakage("an operator declines too early", TWO_CARDS_AND_OPERATOR, TWICE, _decline_what_may_still_arrive),
     Breakage(
-        "an operator decides by an early answer", CARD_AND_OPERATOR, FORGOTTEN, _decide_with_an_early_answer
+        "an operator decides by an early answer", TWO_CARDS_AND_OPERATOR, TWICE, _decide_with_an_early_answer
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Requests status inquiries on checkout.verify for attempts whose outcome is unknown.
+"""Requests status inquiries on checkout.verify for attempts whose outcome is unknown, or may still change.
 
 The same transaction sets the time of the next request, so a lost request is followed by another one.
 """
@@ -16,15 +16,18 @@ BATCH = 500
 PAUSE_S = 0.5
 
 INQUIRY_INTERVALS_S = (10, 20, 60, 300, 900, 3600)
-"""Pauses after the first inquiry, the second and so on. The last pause repeats without end."""
+"""Pauses after the first inquiry, the second and so on.
+
+The last pause repeats without end while the outcome is unknown. After that, inquiries end with the last pause."""
 
 _CLAIM = """
 update payment_attempts
 set verifications = verifications + 1,
-    next_verify_at = mizan_now() + make_interval(
-        secs => (%(pauses)s::float8[])[least(verifications + 1, cardinality(%(pauses)s::float8[]))])
+    next_verify_at = case when state in ('sent', 'unknown') or verifications < cardinality(%(pauses)s::float8[])
+        then mizan_now() + make_interval(
+            secs => (%(pauses)s::float8[])[least(verifications + 1, cardinality(%(pauses)s::float8[]))]) end
 where ctid = any(array(
-    select ctid from payment_attempts where state in ('sent', 'unknown') and next_verify_at <= mizan_now()
+    select ctid from payment_attempts where next_verify_at <= mizan_now()
     order by next_verify_at limit %(limit)s for no key update skip locked))
 returning id"""
 

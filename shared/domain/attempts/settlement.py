@@ -21,6 +21,7 @@ from shared.domain.attempts.settlement_rules import (
     answer_to_inquiry,
     change_after,
     is_past_in_flight_window,
+    keeps_inquiries,
     needs_inquiry,
 )
 from shared.domain.attempts.states import (
@@ -77,15 +78,14 @@ def lock_attempt(connection: Connection[Any], attempt: UUID) -> LockedAttempt:
     return LockedAttempt(attempt, AttemptState(found[0]), found[1], found[2], intent, status, found[3])
 
 
-# If the outcome has just become unknown, the provider is asked at once. Otherwise the schedule stays.
+# If the outcome has just become unknown, the provider is asked at once. Otherwise the schedule stays, or ends.
 _SETTLE = """
 update payment_attempts
 set state = %(state)s, reason = %(reason)s, updated_at = mizan_now(),
     provider_reference = case when %(keeps_reference)s then provider_reference else %(provider_reference)s end,
     reference_from_operator = case when %(keeps_reference)s then reference_from_operator else %(is_from_operator)s end,
-    next_verify_at = case when not %(needs_inquiry)s then null
-                          when next_verify_at is null or verifications = 0 then mizan_now()
-                          else next_verify_at end
+    next_verify_at = case when %(needs_inquiry)s and (next_verify_at is null or verifications = 0) then mizan_now()
+                          when %(needs_inquiry)s or %(keeps_inquiries)s then next_verify_at end
 where id = %(attempt)s
 returning extract(epoch from mizan_now() - sent_at)::float8"""
 
@@ -110,7 +110,7 @@ def settle_response(
     """Settle the provider's response to `request`, or that there was none in time. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, request.attempt)
     answer = answer_in_response(found.snapshot, request.number, outcome.answer)
-    return _apply_answer(connection, found, answer, outcome)
+    return _apply_answer(connection, found, answer, outcome, is_own_report=True)
 
 
 def make_inquiry(cursor: Cursor[Any], attempt: UUID) -> StatusInquiry | None:
@@ -133,7 +133,7 @@ def settle_inquiry(
         outcome.answer,
         past_in_flight_window=inquiry.past_in_flight_window,
     )
-    return _apply_answer(connection, found, answer, outcome)
+    return _apply_answer(connection, found, answer, outcome, is_own_report=False)
 
 
 def settle_notification(
@@ -142,25 +142,30 @@ def settle_notification(
     """Settle a signed notification or a customer's return: paid or declined. Raises AttemptNotFoundError."""
     found = lock_attempt(connection, attempt)
     answer = answer_in_notification(found.snapshot, outcome.answer)
-    return _apply_answer(connection, found, answer, outcome)
+    return _apply_answer(connection, found, answer, outcome, is_own_report=True)
 
 
 def settle_decision(connection: Connection[Any], attempt: UUID, outcome: AttemptOutcome) -> SettlementResult:
     """Settle an operator's decision: paid or declined. Raises AttemptNotFoundError."""
-    return _apply_outcome(connection, lock_attempt(connection, attempt), outcome)
+    return _apply_outcome(connection, lock_attempt(connection, attempt), outcome, is_own_report=False)
 
 
 def _apply_answer(
-    connection: Connection[Any], found: LockedAttempt, answer: ProviderAnswer | None, outcome: AttemptOutcome
+    connection: Connection[Any],
+    found: LockedAttempt,
+    answer: ProviderAnswer | None,
+    outcome: AttemptOutcome,
+    *,
+    is_own_report: bool,
 ) -> SettlementResult:
     """Apply the outcome with the answer that counts; with None, nothing."""
     if answer is None:
         return SettlementResult(found.state, found.intent_status)
-    return _apply_outcome(connection, found, replace(outcome, answer=answer))
+    return _apply_outcome(connection, found, replace(outcome, answer=answer), is_own_report=is_own_report)
 
 
 def _apply_outcome(
-    connection: Connection[Any], found: LockedAttempt, outcome: AttemptOutcome
+    connection: Connection[Any], found: LockedAttempt, outcome: AttemptOutcome, *, is_own_report: bool
 ) -> SettlementResult:
     before, status = found.state, found.intent_status
     change = change_after(before, outcome.answer, status)
@@ -183,6 +188,7 @@ def _apply_outcome(
         or (outcome.is_from_operator and found.has_provider_reference),
         "is_from_operator": outcome.is_from_operator,
         "needs_inquiry": needs_inquiry(after, can_inquire=outcome.can_inquire),
+        "keeps_inquiries": keeps_inquiries(found.snapshot, after, is_own_report=is_own_report),
     }
     since_sent_s = fetch_scalar(connection, _SETTLE, values)
     return SettlementResult(after, status, is_new=after is not before, since_sent_s=since_sent_s)

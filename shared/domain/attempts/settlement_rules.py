@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.domain.attempts.states import (
+    CHARGED,
     IN_FLIGHT,
     IN_FLIGHT_WINDOW,
     AttemptSnapshot,
@@ -72,6 +73,16 @@ def change_after(state: AttemptState, answer: ProviderAnswer, intent: IntentStat
 def needs_inquiry(state: AttemptState, *, can_inquire: bool) -> bool:
     """Return whether the verifier has to ask about an attempt that was settled as `state`."""
     return state is AttemptState.UNKNOWN and can_inquire
+
+
+def keeps_inquiries(before: AttemptSnapshot, after: AttemptState, *, is_own_report: bool) -> bool:
+    """Return whether planned inquiries go on after the attempt was settled as `after`.
+
+    A request can come to the provider after the in-flight window: the network held it up, or the database's clock was
+    set forward. Only if the provider reported by itself about the only request, nothing more can come.
+    """
+    is_final = is_own_report and before.provider_requests <= 1
+    return not is_final and after not in CHARGED | IN_FLIGHT
 
 
 def is_past_in_flight_window(sent_at: datetime | None, now: datetime) -> bool:
