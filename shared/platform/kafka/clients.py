@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Mapping
+from threading import _DummyThread, current_thread
 from time import monotonic
 from typing import Any, Final
 
@@ -85,13 +86,29 @@ def consumer(
     return confluent_kafka.Consumer(config, logger=_log)
 
 
+class _AdminClient(AdminClient):
+    """Is never destroyed in a thread of librdkafka, which would abort the process.
+
+    Its answers come in such a thread, and Python's garbage collection can run there.
+    """
+
+    def __del__(self) -> None:
+        if isinstance(current_thread(), _DummyThread):
+            _dropped_admins.append(self)
+
+
+_dropped_admins: list[_AdminClient] = []
+"""Clients that were collected in a thread that Python did not start. The next thread that makes one destroys them."""
+
+
 def admin(settings: KafkaSettings, name: str) -> AdminClient:
+    _dropped_admins.clear()
     config: dict[str, Any] = {
         **_common(settings, name),
         "error_cb": remember_errors(settings),
         **settings.client,
     }
-    return AdminClient(config, logger=_log)
+    return _AdminClient(config, logger=_log)
 
 
 def group_name(settings: KafkaSettings, group: str) -> str:

@@ -1,12 +1,15 @@
 """The clients of Kafka take the settings of the environment, each what it knows."""
 
+import gc
 import logging
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+from weakref import ref
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from shared.platform.kafka import clients
 from shared.platform.settings import KafkaSettings
@@ -38,3 +41,24 @@ def test_settings_for_the_other_kind_of_client_are_ignored_without_a_warning(
 
         eventually(has_logged)
     assert "will be ignored" not in caplog.text
+
+
+def test_admin_client_is_not_destroyed_by_its_own_thread() -> None:
+    """An answer comes while the client is garbage, and the garbage is collected there: librdkafka would abort us."""
+    collected = []
+
+    def drop_client() -> "ref[AdminClient]":
+        client = clients.admin(_NOWHERE, "test")
+        client.cycle = client  # type: ignore[attr-defined]
+        (answer,) = client.delete_topics(["nothing"], request_timeout=1).values()
+        answer.add_done_callback(lambda _: collected.append(gc.collect()))
+        return ref(client)
+
+    gc.disable()
+    try:
+        dropped = drop_client()
+        eventually(lambda: collected)
+    finally:
+        gc.enable()
+    clients.admin(_NOWHERE, "test")
+    assert dropped() is None
