@@ -1,6 +1,6 @@
 # Two commands matter: `make run` and `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench chaos chaos-judge chaos-breakages lock clean style setup-run setup-dev
+.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench bench-profile chaos chaos-judge chaos-breakages lock clean style setup-run setup-dev
 
 # Compiled files save seconds at each start of a process.
 unexport PYTHONDONTWRITEBYTECODE
@@ -61,6 +61,10 @@ screenshots: setup-dev ## take the screenshots in docs/images again, on a new st
 
 bench: setup-dev ## run the benchmarks, print a table and write $STACK_DIR/bench.json (ONLY=webhooks,api)
 	$(BIN)/python -m bench $(ONLY)
+
+bench-profile: setup-dev ## write a flame graph of one measurement to $STACK_DIR/NAME.svg (NAME=webhooks)
+	@mkdir -p "$${STACK_DIR:-.run}"
+	$(BIN)/py-spy record --subprocesses --rate 200 --output "$${STACK_DIR:-.run}/$(NAME).svg" -- $(BIN)/python -m bench $(NAME)
 
 chaos: setup-dev ## payments on a real stack under faults, and a verdict (DURATION=180, SEED=…, BROKERS=3, ARGS=--no-faults)
 	@exec $(BIN)/python -m chaos $(if $(DURATION),--duration $(DURATION)) $(if $(SEED),--seed $(SEED)) \

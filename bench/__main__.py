@@ -20,6 +20,7 @@ import bench.webhooks
 import bench.webhooks_latency
 import bench.webhooks_whole
 import bench.worker_kills
+from bench.baseline import describe_worse, read_baseline
 from bench.resources import PeakMemory
 from bench.runner import (
     FigureFile,
@@ -76,6 +77,8 @@ def main(arguments: list[str]) -> int:
             runner.add(figure)
     shutil.rmtree(engines_directory, ignore_errors=True)
     _show(f"\n{format_table(runner.figures)}\n\nwritten to {file.path}")
+    worse = list(describe_worse(runner.figures, read_baseline()))
+    _show("\n  ".join([f"worse than bench/baseline.json, beyond the noise: {len(worse)} figures", *worse]))
     if runner.failed:
         _show(f"failed: {', '.join(runner.failed)}")
         return _FAILED

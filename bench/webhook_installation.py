@@ -50,7 +50,11 @@ class WebhookInstallation:
 
     def webhooks(self, *consumers: str) -> AbstractContextManager[RunningService]:
         """Run the webhook service, with all consumers or only these."""
-        environment = {"MIZAN_SECRET_KEYS": self._key, "WEBHOOK_ALLOW_PRIVATE": "true"}
+        environment = {
+            "MIZAN_SECRET_KEYS": self._key,
+            "WEBHOOK_ALLOW_PRIVATE": "true",
+            "KAFKA_CLIENT_GROUP_INSTANCE_ID": "webhooks",  # as in `make run`
+        }
         return self._world.service(
             "services.webhooks", self._database, self.kafka, arguments=consumers, environment=environment
         )

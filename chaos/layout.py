@@ -27,6 +27,8 @@ NOTIFICATIONS_LINK = "sandbox>checkout"
 WEBHOOKS_LINK = "webhooks>receivers"
 _LOST_FOR_GOOD = ("webhooks.resend", "webhooks.dead", "dead_letters")
 """Topics whose records PostgreSQL does not have: if they are deleted, what was in them is lost, as documented."""
+_ENV = ("/usr/bin/env", "-u", "KAFKA_CLIENT_GROUP_INSTANCE_ID")
+"""Two copies cannot be the same member of a group, and a restart is to cause a rebalance."""
 _BY_NAME = {service.name: service for service in SERVICES}
 
 
@@ -113,7 +115,7 @@ class Layout:
             copy.service,
             name=copy.name,
             port_offset=copy.port - self.port_base,
-            command=("/usr/bin/env", *variables, *copy.service.command),
+            command=(*_ENV, *variables, *copy.service.command),
             # A mapping that can be sent to the process of the launcher.
             stack_keys=copy.service.addresses(self.port_base),
         )

@@ -48,8 +48,6 @@ _SETTINGS = {
     "DASHBOARD_WORKERS": "1",
     "MIZAN_LOG_FORMAT": "json",
 }
-_KAFKA_SESSION_MS = "6000"
-"""The shortest that brokers allow, so that the partitions of a killed worker soon go to others."""
 
 
 class Proxies:
@@ -200,7 +198,6 @@ def _environment(copy: Copy, layout: Layout, options: Options) -> dict[str, str]
         environment["SANDBOX_NOTIFY_URL"] = f"http://{HOST}:{layout.link_port(NOTIFICATIONS_LINK)}"
     if copy.service.kafka_principal is not None:
         environment["KAFKA_CLIENT_CLIENT_ID"] = copy.name
-        environment["KAFKA_CLIENT_SESSION_TIMEOUT_MS"] = _KAFKA_SESSION_MS
     return environment
 
 

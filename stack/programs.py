@@ -111,10 +111,14 @@ def kafka_environment(
     """Return what a principal needs to use Kafka; nothing for a program that does not use it."""
     if principal is None:
         return {}
-    replication = {"KAFKA_REPLICATION_FACTOR": str(options.brokers)}
+    embedded = {
+        "KAFKA_REPLICATION_FACTOR": str(options.brokers),
+        # A service that was killed gets its partitions back at once: it is the only process with this name.
+        "KAFKA_CLIENT_GROUP_INSTANCE_ID": principal,
+    }
     return {
         "KAFKA_BOOTSTRAP_SERVERS": bootstrap_servers,
-        **(replication if options.kafka_bootstrap_servers is None else {}),
+        **(embedded if options.kafka_bootstrap_servers is None else {}),
         **(logins.environment(principal) if logins else {}),
     }
 

@@ -163,8 +163,6 @@ def topic_pool(engines: TestEngines) -> Iterator[TopicPool]:
             replication_factor=1,
             client=MappingProxyType(
                 {
-                    # So that the partitions of a killed consumer are reassigned soon.
-                    "session.timeout.ms": "6000",
                     "heartbeat.interval.ms": "500",
                     "log_level": "0",
                     **engines.kafka_client(),

@@ -64,8 +64,9 @@ def test_a_copy_runs_its_service_with_its_own_port_and_environment() -> None:
     copy = next(copy for copy in LAYOUT.copies if copy.name == "api-2")
     service = LAYOUT.service(copy, {"DATABASE_URL_FILE": "/urls/api-2"})
     assert (service.name, 20_000 + service.port_offset) == ("api-2", copy.port)
-    assert service.command[:2] == ("/usr/bin/env", "DATABASE_URL_FILE=/urls/api-2")
-    assert service.command[2:] == copy.service.command
+    without = ("-u", "KAFKA_CLIENT_GROUP_INSTANCE_ID")
+    assert service.command[:4] == ("/usr/bin/env", *without, "DATABASE_URL_FILE=/urls/api-2")
+    assert service.command[4:] == copy.service.command
     assert service.stack_keys["api_base_url"] == "http://127.0.0.1:20001/api/v1"
 
 

@@ -1,11 +1,14 @@
 """External engines are checked before use, and no error contains a password."""
 
 import socket
+from dataclasses import replace
 
 import pytest
 
 from stack.errors import StackError
+from stack.options import read_options
 from stack.ports import find_free_ports
+from stack.programs import kafka_environment
 from stack.startup_phases import check_external_database, check_external_kafka
 from tests.engines import TestEngines
 
@@ -57,3 +60,12 @@ def test_one_reachable_broker_is_enough() -> None:
         check_external_kafka(f"127.0.0.1:{dead},127.0.0.1:{alive}")
     with pytest.raises(StackError, match=f"127.0.0.1:{dead}"):
         check_external_kafka(f"127.0.0.1:{dead}")
+
+
+def test_members_of_consumer_groups_have_a_name_only_in_an_embedded_kafka() -> None:
+    """An external one may serve other stacks. Of two members with one name, Kafka shuts out the first."""
+    options = replace(read_options(), kafka_bootstrap_servers=None)
+    embedded = kafka_environment(options, "127.0.0.1:1", None, "webhooks")
+    assert embedded["KAFKA_CLIENT_GROUP_INSTANCE_ID"] == "webhooks"
+    options = replace(options, kafka_bootstrap_servers="127.0.0.1:1")
+    assert "KAFKA_CLIENT_GROUP_INSTANCE_ID" not in kafka_environment(options, "127.0.0.1:1", None, "webhooks")

@@ -78,7 +78,7 @@ def kafka(tmp_path: Path) -> UpgradedKafka:
 
 
 def settings(servers: str, login: Mapping[str, str]) -> KafkaSettings:
-    return KafkaSettings(servers, "", 1, {**login, "log_level": "0", "session.timeout.ms": "6000"})
+    return KafkaSettings(servers, "", 1, {**login, "log_level": "0"})
 
 
 def send(kafka: KafkaSettings, *values: bytes) -> None:

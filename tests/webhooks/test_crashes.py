@@ -63,7 +63,6 @@ def start_process(webhooks: Webhooks, repository_root: Path) -> Iterator[StartPr
                 MIZAN_SECRET_KEYS=settings.secret_keys[0],
                 WEBHOOK_ALLOW_PRIVATE="true",
                 WEBHOOK_RETRY_DELAYS=",".join(map(str, DELAYS)),
-                KAFKA_CLIENT_SESSION_TIMEOUT_MS="6000",
             )
             process = stack.enter_context(service.running())
             eventually(lambda: service.status() == 200)

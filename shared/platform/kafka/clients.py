@@ -70,8 +70,8 @@ def consumer(
         "enable.auto.offset.store": False,
         "auto.offset.reset": "earliest",
         "partition.assignment.strategy": "cooperative-sticky",
-        # After this long, the partitions of a killed worker go to others.
-        "session.timeout.ms": 15_000,
+        # After this long, the partitions of a killed worker go to others. Brokers allow no less.
+        "session.timeout.ms": 6_000,
         # Short, to learn quickly of a rebalance, during which commits can fail.
         "heartbeat.interval.ms": 1_000,
         "max.poll.interval.ms": 120_000,

@@ -33,7 +33,7 @@ READ_SEAL = "select encrypted_secret from webhook_secrets where application_id =
 CONSUMED = "payment_intents.events"
 RED = re.compile(r"\bbad\b")
 SOON_MS = 45_000
-"""A silent member leaves its group after 15 s, and polls are 5 s apart."""
+"""A silent member leaves its group after 6 s, and polls are 5 s apart."""
 LATE_MS = 90_000
 """Lag is late after a minute."""
 

@@ -14,7 +14,7 @@ from tests.shared.platform.kafka.harness import Kafka, seq
 
 
 def main(bootstrap_servers: str, topic_prefix: str, login: str, output: str) -> None:
-    client = MappingProxyType({**json.loads(login), "session.timeout.ms": "6000", "log_level": "0"})
+    client = MappingProxyType({**json.loads(login), "log_level": "0"})
     kafka = Kafka(KafkaSettings(bootstrap_servers, topic_prefix, 1, client))
     with Path(output).open("a") as file:
 
