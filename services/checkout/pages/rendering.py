@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from flask import render_template, session
+from markupsafe import Markup
 
 from services.checkout.pages.form_fields import CODE_LENGTHS
 from services.checkout.pages.labels import METHOD_LABELS, error_message, failure_message, prefix_message
@@ -58,12 +60,28 @@ def ready_page(
         birth_year=str(wallet.birth_year or "") if wallet else "",
         failure=_failure(checkout.attempt),
     )
-    choices = [_choice(method, account) for method, account in available.items()]
+    lang = current_language()
+    choices = tuple(
+        _choice(lang, method, has_fields=_has_fields(method, account))
+        for method, account in available.items()
+    )
     leaves_redirect = (
         checkout.attempt is not None and checkout.attempt.state is AttemptState.AWAITING_REDIRECT
     )
     shown = replace(entered, choices=choices, leaves_redirect=leaves_redirect)
-    return render_template("ready.html", page=page, form=shown)
+    is_blank = not (shown.errors or shown.phone or shown.birth_year)
+    fields = _blank_fields(lang, choices, shown.chosen) if is_blank else _fields(shown)
+    return render_template("ready.html", page=page, form=shown, fields=fields)
+
+
+@lru_cache
+def _blank_fields(lang: str, choices: tuple[MethodChoice, ...], chosen: PaymentMethod) -> Markup:  # noqa: ARG001  the language of the request
+    """Return the fields without anything entered, of which there are only a few variants. They are half of the page."""
+    return _fields(PaymentForm(choices, chosen))
+
+
+def _fields(form: PaymentForm) -> Markup:
+    return Markup(render_template("method_fields.html", form=form))  # noqa: S704  it is a template
 
 
 def code_page(
@@ -150,12 +168,13 @@ def _page(checkout: CheckoutState) -> IntentSummary:
     )
 
 
-def _choice(method: PaymentMethod, account: ConfiguredProvider) -> MethodChoice:
+@lru_cache
+def _choice(lang: str, method: PaymentMethod, *, has_fields: bool) -> MethodChoice:  # noqa: ARG001  the language of the request
     is_wallet = method in WALLET_PREFIXES
     return MethodChoice(
         method,
         str(METHOD_LABELS[method]),
-        has_fields=_has_fields(method, account),
+        has_fields=has_fields,
         prefixes=WALLET_PREFIXES[method] if is_wallet else (),
         prefix_error=prefix_message(method) if is_wallet else "",
     )
