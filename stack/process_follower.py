@@ -13,6 +13,8 @@ from stack.programs import Program
 from stack.supervisor import ProcessState, Supervisor
 
 POLL_INTERVAL_SECONDS = 0.2
+STATES_INTERVAL_SECONDS = 1.0
+"""Rarely, because asking supervisord costs more than reading all logs."""
 
 MAX_READ_BYTES = 256 * 1024
 
@@ -96,9 +98,12 @@ class ProcessFollower:
 
     def follow(self, should_stop: Callable[[], bool]) -> None:
         """Follow the processes until `should_stop()`. Raises SupervisorGoneError if supervisord dies."""
+        ask_at = 0.0
         while not should_stop():
             self.print_new_lines()
-            self.report_changes(self._supervisor.states())
+            if time.monotonic() >= ask_at:
+                self.report_changes(self._supervisor.states())
+                ask_at = time.monotonic() + STATES_INTERVAL_SECONDS
             time.sleep(POLL_INTERVAL_SECONDS)
 
     def print_new_lines(self) -> None:
