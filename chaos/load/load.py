@@ -31,7 +31,10 @@ _MAX_RETRIEVALS = 200
 """At once, beside those of customers who return."""
 _ORDERS_PER_RETRIEVAL = 4
 _RECENT_RECEIPTS = 500
-_SECONDS_BETWEEN_ACTIONS = 2.5
+_SECONDS_BETWEEN_ACTIONS = 5.0
+_RESENDS_PER_S = 3.0
+_MAX_RESENDS = 50
+"""At once."""
 _MOST_BEHIND_S = 1.0
 _FINISH_S = 15.0
 """So long running orders may go on. What is given up then is recorded as such."""
@@ -85,6 +88,7 @@ class Load:
         )
         self._orders = Orders(seed, addresses.checkout_url, self._merchants, self._bank, self._recorder)
         self._actions = TaskSet(self._recorder)
+        self._resends = TaskSet(self._recorder)
         self._retrievals = TaskSet(self._recorder)
         self._sources: list[asyncio.Task[None]] = []
         self._applications: list[str] = []
@@ -146,6 +150,7 @@ class Load:
         self._sources = [
             asyncio.create_task(self._start_orders()),
             asyncio.create_task(self._start_actions()),
+            asyncio.create_task(self._start_resends()),
             asyncio.create_task(self._start_retrievals()),
         ]
 
@@ -161,9 +166,17 @@ class Load:
         random = Random(f"{self._seed}/actions")
         while True:
             await asyncio.sleep(random.expovariate(1 / _SECONDS_BETWEEN_ACTIONS))
-            recent = random.choice(self._recent) if self._recent else None
             if len(self._actions) < APPLICATIONS:
-                self._actions.start(self._operators.act(recent))
+                self._actions.start(self._operators.act())
+
+    async def _start_resends(self) -> None:
+        """Resend a webhook that was received not long ago. Often: what Kafka has of a resend is nowhere else."""
+        random = Random(f"{self._seed}/resends")
+        while True:
+            await asyncio.sleep(random.expovariate(_RESENDS_PER_S))
+            recent = random.choice(self._recent) if self._recent else None
+            if recent is not None and recent.delivery is not None and len(self._resends) < _MAX_RESENDS:
+                self._resends.start(self._operators.resend(recent.application, recent.delivery))
 
     async def _start_retrievals(self) -> None:
         """Retrieve an intent now and then, one for every few orders, as a merchant looks at open orders."""
@@ -200,7 +213,7 @@ class Load:
             raise LoadError("webhooks could not be resumed in time") from None
 
     async def _close(self) -> None:
-        for tasks in (self._actions, self._retrievals):
+        for tasks in (self._actions, self._resends, self._retrievals):
             await tasks.finish(timeout_s=0)
         await cancel(self._sources)
         await self._orders.finish(timeout_s=0)

@@ -22,7 +22,7 @@ from chaos.history import (
     WebhookUrlChanged,
 )
 from chaos.load.merchants import Credentials
-from chaos.load.receivers import Receipt, Receiver, Receivers
+from chaos.load.receivers import Receiver, Receivers
 from chaos.load.recorder import Recorder
 from chaos.load.transactions import LoadError, Transactions
 from shared.domain.applications.registry import (
@@ -97,13 +97,9 @@ class Operators:
         )
         return Credentials(receiver.application, made.api_key, made.access_token)
 
-    async def act(self, recent: Receipt | None) -> None:
-        """Do something, chosen at random. `recent` is a webhook that was received not long ago, if any was."""
-        action = self._random.choices(("resend", "roll", "url", "pause"), weights=(5, 2, 2, 2))[0]
-        if action == "resend":
-            if recent is not None and recent.delivery is not None:
-                await self.resend(recent.application, recent.delivery)
-            return
+    async def act(self) -> None:
+        """Change something of an application, chosen at random."""
+        action = self._random.choice(("roll", "url", "pause"))
         free = [one for one in self._applications.values() if not one.lock.locked() and one.receiver.lives]
         if not free:
             return
