@@ -101,6 +101,8 @@ def service_program(
         metrics = options.directory / "metrics" / service.name
         metrics.mkdir(parents=True, exist_ok=True)
         environment["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
+    if service.package_directory is not None:
+        environment["PYTHONPATH"] = str(PROJECT / service.package_directory)
     # Longer than the web server lets its workers finish their requests.
     return Program(service.name, service.name, service.command, environment=environment, stop_seconds=40)
 

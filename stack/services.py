@@ -30,6 +30,8 @@ class Service:
     """The purposes whose keys it gets, and no other program."""
     database_role: str | None = None
     """The role of PostgreSQL that it connects as; None: it has no database."""
+    package_directory: str | None = None
+    """A directory of the project with a package that it imports, and that is not installed."""
 
     def addresses(self, port_base: int) -> dict[str, str]:
         port = port_base + self.port_offset
@@ -138,5 +140,6 @@ SHOP = Service(
     (sys.executable, "-m", "examples.shop"),
     MappingProxyType({"shop_url": "http://127.0.0.1:{port}"}),
     in_production=False,
+    package_directory="clients/python",
 )
 """A merchant's program, not ours: it is neither monitored nor measured."""

@@ -4,9 +4,11 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from mizan_client import InvalidRequestError, PaymentIntent
+
 from . import texts
 from .database import Database
-from .mizan_api import Intent, IntentRefusedError, MizanApi, MizanUnavailableError
+from .mizan_api import MizanApi, MizanUnavailableError, to_timestamp
 from .orders import Line, Order, find_order, place_order
 from .payments import (
     Payment,
@@ -75,43 +77,45 @@ class Checkout:
         if payment.status is not PaymentStatus.WANTED:
             return payment
         try:
-            intent = self.api.create(self._intent_request(order, payment))
+            intent = self._send_create(order, payment)
         except MizanUnavailableError as error:
             self._record_unavailable(payment, error)
             raise
-        except IntentRefusedError as error:
+        except InvalidRequestError as error:
             self._record_refusal(payment, error)
         else:
             self._record_intent(order, payment, intent)
         with self.database.reading() as connection:
             return find_payment(connection, reference)
 
-    def _intent_request(self, order: Order, payment: Payment) -> dict[str, object]:
-        return {
-            "merchant_reference": payment.reference,
-            "amount": payment.amount,
-            "currency": payment.currency,
-            "description": texts.describe_lines(order.lines, order.lang),
-            # Mizan adds nothing to it, so it contains the unguessable id of the order.
-            "return_url": f"{self.public_url}/orders/{order.id}/return",
-            "metadata": {"order": str(order.number)},
-            # Counted from now: Mizan ignores it in a repeat, but a delayed first request needs a time in the future.
-            "expires_at": (datetime.now(UTC) + _PAY_WITHIN).isoformat(),
-        }
+    def _send_create(self, order: Order, payment: Payment) -> PaymentIntent:
+        with self.api.client(InvalidRequestError) as client:
+            return client.create_payment_intent(
+                payment.reference,
+                payment.amount,
+                currency=payment.currency,
+                description=texts.describe_lines(order.lines, order.lang),
+                # Mizan adds nothing to it, so it contains the unguessable id of the order.
+                return_url=f"{self.public_url}/orders/{order.id}/return",
+                metadata={"order": str(order.number)},
+                # Counted from now: Mizan ignores it in a repeat, but a delayed first request needs a time that is
+                # in the future.
+                expires_at=datetime.now(UTC) + _PAY_WITHIN,
+            )
 
-    def _record_intent(self, order: Order, payment: Payment, intent: Intent) -> None:
-        now = time.time()
+    def _record_intent(self, order: Order, payment: Payment, intent: PaymentIntent) -> None:
+        now, expires_at = time.time(), to_timestamp(intent.expires_at)
         # A repeat returns the intent as it was created, so compare the amount.
         matches = (intent.amount, intent.currency) == (order.amount, order.currency)
         status = PaymentStatus(intent.status) if matches else PaymentStatus.DOUBTFUL
         with self.database.transaction() as connection:
             if find_payment(connection, payment.reference).uuid is not None:
                 return
-            set_intent(connection, payment.reference, intent.uuid, intent.checkout_url, intent.expires_at)
+            set_intent(connection, payment.reference, intent.uuid, intent.checkout_url, expires_at)
             # A repeat may return a paid or canceled intent. A check right away settles it.
             check_at = now if status in (PaymentStatus.SUCCEEDED, PaymentStatus.CANCELED) else None
             known = PaymentStatus.REQUIRES_PAYMENT_METHOD if check_at else status
-            ask_at = check_at or next_check(known, intent.expires_at, 0, now)
+            ask_at = check_at or next_check(known, expires_at, 0, now)
             set_status(connection, payment.reference, known, ask_at)
             step = Step.INTENT_CREATED if matches else Step.MISMATCH
             add_entry(connection, order.id, payment.reference, step, now, uuid=intent.uuid)
@@ -125,11 +129,16 @@ class Checkout:
                 )
             reschedule_check(connection, payment.reference, now + retry_delay(payment.asked))
 
-    def _record_refusal(self, payment: Payment, error: IntentRefusedError) -> None:
+    def _record_refusal(self, payment: Payment, error: InvalidRequestError) -> None:
         with self.database.transaction() as connection:
             set_status(connection, payment.reference, PaymentStatus.REFUSED, None)
             add_entry(
-                connection, payment.order_id, payment.reference, Step.REFUSED, time.time(), why=str(error)
+                connection,
+                payment.order_id,
+                payment.reference,
+                Step.REFUSED,
+                time.time(),
+                why=str(error)[:300],
             )
 
     def record_departure(self, payment: Payment) -> None:

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from .checkout import Checkout, checkout_url
 from .database import Database
-from .mizan_api import IntentNotFoundError, MizanUnavailableError
+from .mizan_api import INTENT_NOT_FOUND, MizanUnavailableError
 from .orders import MAX_QUANTITY, PRODUCTS, EmptyOrderError, Line, Order, find_order, parse_lines
 from .payments import Payment, PaymentStatus, list_payments
 from .progress import Step, add_entry, list_entries, order_state, step_progress
@@ -97,7 +97,7 @@ class ShopPages:
                 continue
             try:
                 self.settlement.refresh(payment)
-            except IntentNotFoundError:
+            except INTENT_NOT_FOUND:
                 is_certain = False
             except MizanUnavailableError:
                 # Do not keep the customer waiting for the other payments.

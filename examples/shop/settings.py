@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SECRET = re.compile("[!-~]+")
 
 
 class CredentialsError(Exception):
@@ -33,6 +34,8 @@ def read_credentials(path: Path) -> Credentials:
         values = [str(known[name]) for name in ("api_key", "access_token", "webhook_secret")]
     except (OSError, ValueError, KeyError, TypeError):
         raise CredentialsError(f"cannot read credentials from {path}") from None
+    if not all(_SECRET.fullmatch(value) for value in values):
+        raise CredentialsError(f"a credential in {path} is empty or has other characters than visible ASCII")
     application_id = known.get("application_id")
     is_id = isinstance(application_id, str) and _UUID.fullmatch(application_id)
     return Credentials(values[0], values[1], values[2], application_id if is_id else None)
@@ -102,7 +105,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     wrong += [
         f"{name} must be an http:// or https:// address"
         for name, value in (("SHOP_MIZAN_URL", mizan_url), ("SHOP_PUBLIC_URL", public_url))
-        if urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname
+        if not value.startswith(("http://", "https://")) or not urlsplit(value).hostname
     ]
     if wrong:
         raise SettingsError("; ".join(wrong))

@@ -1,29 +1,14 @@
-"""The webhook inbox: signatures and accepted secrets, and the webhooks received.
+"""The webhook inbox: accepted secrets, and the webhooks received.
 
 Webhooks are stored before they are acknowledged, and each is processed once.
 """
 
-import hashlib
-import hmac
 import json
 import sqlite3
 from dataclasses import dataclass
 
 _OLD_SECRET_VALID_S = 2 * 86_400.0
 """Retries that were queued before a roll use the old secret, and continue for about a day."""
-
-
-def sign(secret: str, body: bytes) -> str:
-    """Return the lower-case hex HMAC-SHA256 of the raw body. The key is the whole secret, with `whsec_`."""
-    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-
-
-def is_signed(body: bytes, signature: str, secrets: list[str]) -> bool:
-    """Check the signature of the raw bytes in constant time, before anything parses them."""
-    given = signature.encode()
-    # Try every secret, so that the duration does not reveal which one matches.
-    matches = [hmac.compare_digest(sign(secret, body).encode(), given) for secret in secrets]
-    return any(matches)
 
 
 def add_secret(connection: sqlite3.Connection, secret: str, at: float) -> None:

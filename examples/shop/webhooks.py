@@ -1,6 +1,5 @@
 """The webhook endpoint: checks the signature of the raw bytes, stores the webhook, and responds."""
 
-import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,21 +10,19 @@ from flask import Blueprint, request
 from flask.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from mizan_client import InvalidWebhookError, SignatureError, verify_webhook
+
 from .database import Database
 from .endpoint_debug import Behaviour, EndpointRequest, EndpointSwitch, Verdict, record_request
 from .payments import find_payment_of_intent
 from .progress import Step, add_entry
 from .settings import CredentialsError, read_credentials
 from .settlement import record_webhook
-from .webhook_inbox import Webhook, accepted_secrets, add_secret, is_signed, store_webhook
+from .webhook_inbox import Webhook, accepted_secrets, add_secret, store_webhook
 
 _MAX_BYTES = 16_384
 """Mizan's webhooks are far smaller. The limit protects our memory."""
 _MAX_FIELD_LENGTH = 100
-
-
-class InvalidWebhookError(Exception):
-    """The body is signed, but does not have the format of a delivery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +40,10 @@ class WebhookEndpoint:
         except RequestEntityTooLarge:
             return self._respond(now, b"", Verdict.TOO_LARGE, 413, "too large")
         # 1. Reject what Mizan did not sign, before anything parses it.
-        if not is_signed(body, request.headers.get("Service-Signature", ""), self._secrets(now)):
-            return self._respond(now, body, Verdict.BAD_SIGNATURE, 401, "the signature does not match")
         try:
-            webhook = parse_webhook(body, now)
+            webhook = self._verify(body, now)
+        except SignatureError:
+            return self._respond(now, body, Verdict.BAD_SIGNATURE, 401, "the signature does not match")
         except InvalidWebhookError:
             return self._respond(now, body, Verdict.UNREADABLE, 400, "this is not a valid webhook")
         if (behaviour := self.endpoint_switch.behaviour) is not Behaviour.GOOD:
@@ -60,6 +57,12 @@ class WebhookEndpoint:
     def _body(self) -> bytes:
         request.max_content_length = _MAX_BYTES
         return request.get_data(cache=False)
+
+    def _verify(self, body: bytes, now: float) -> Webhook:
+        event = verify_webhook(body, request.headers.get("Service-Signature"), self._secrets(now))
+        if not all(text.isascii() and len(text) <= _MAX_FIELD_LENGTH for text in (event.id, event.event)):
+            raise InvalidWebhookError
+        return Webhook(event.id, event.event, event.intent_uuid, now)
 
     def _secrets(self, now: float) -> list[str]:
         with self.database.transaction() as connection:
@@ -103,19 +106,6 @@ class WebhookEndpoint:
                 connection, EndpointRequest(at, headers, body.decode(errors="replace"), verdict, status)
             )
         return {"message": text}, status
-
-
-def parse_webhook(body: bytes, received_at: float) -> Webhook:
-    try:
-        content = json.loads(body)
-        texts = (content["id"], content["event"], content["data"]["uuid"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InvalidWebhookError from None
-    if not all(
-        isinstance(text, str) and text.isascii() and 0 < len(text) <= _MAX_FIELD_LENGTH for text in texts
-    ):
-        raise InvalidWebhookError
-    return Webhook(*texts, received_at)
 
 
 def webhooks_blueprint(endpoint: WebhookEndpoint) -> Blueprint:

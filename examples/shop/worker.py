@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 from .checkout import Checkout
 from .database import Database
-from .mizan_api import IntentNotFoundError, MizanUnavailableError
+from .mizan_api import INTENT_NOT_FOUND, MizanUnavailableError
 from .payments import Payment, due_payments, reschedule_check
 from .settlement import Settlement
 from .webhook_inbox import due_webhooks, reschedule_webhook
@@ -68,7 +68,7 @@ class Worker:
             yield
         except MizanUnavailableError:
             raise
-        except IntentNotFoundError:
+        except INTENT_NOT_FOUND:
             _log.warning("Mizan does not find the intent of our payment %s; trying again later", name)
         except Exception:  # noqa: BLE001  a loop's edge
             # A bug of ours; the other items do not wait for it.

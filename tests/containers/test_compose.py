@@ -18,10 +18,12 @@ from tests.containers.compose_files import (
 
 @pytest.mark.parametrize("service", [*SERVICES, SHOP], ids=lambda service: service.name)
 def test_every_service_of_the_stack_is_in_the_compose_file(service: Service) -> None:
-    """With the same command and port. The directory for the metrics of its workers is empty at every start."""
+    """With the same command, port and packages. The directory for its workers' metrics is empty at every start."""
     container = services()[service.name]
     assert tuple(container["command"]) == ("python", *service.command[1:])
     assert container["environment"]["HTTP_PORT"] == str(8000 + service.port_offset)
+    packages = f"/app:/app/{service.package_directory}" if service.package_directory else None
+    assert container["environment"].get("PYTHONPATH") == packages
     directory = container["environment"].get("PROMETHEUS_MULTIPROC_DIR")
     assert (directory is not None) is service.has_workers
     assert directory is None or any(

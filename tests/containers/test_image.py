@@ -16,6 +16,7 @@ from shared.domain.kafka_principals import ALL_PRINCIPALS
 from shared.platform.database.roles import OWNER, ROLE_NAMES
 from shared.platform.kafka.access import password_file
 from stack.ports import find_free_ports
+from stack.services import SHOP
 from tests.containers.compose_files import PROJECT
 
 SERVICES = ("api", "checkout", "webhooks", "scheduler", "dashboard", "monitor", "cli")
@@ -57,6 +58,7 @@ def test_image_has_a_replaceable_base_and_an_unprivileged_user() -> None:
     assert "--mount" not in DOCKERFILE, "the classic builder does not support it"
     ignored = (PROJECT / ".dockerignore").read_text().splitlines()
     assert ignored[1] == "*", "only listed files get in"
+    assert f"!{SHOP.package_directory}/mizan_client" in ignored, "the shop cannot start without it"
 
 
 class ReadinessHandler(BaseHTTPRequestHandler):

@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 from examples.shop.app import Shop, create_shop
 from examples.shop.database import Database
 from examples.shop.settings import Settings
-from examples.shop.webhook_inbox import sign
+from shared.domain.deliveries.signing import sign_body, signing_key
 from tests.page_client import page_text
 from tests.shop.mizan_stand_in import MizanStandIn
 
@@ -53,7 +53,7 @@ class ShopInTest:
 
     def send(self, content: dict[str, Any] | bytes, secret: str = SECRET, **headers: str) -> TestResponse:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
-        signed = {"Service-Signature": sign(secret, body), "Content-Type": "application/json"}
+        signed = {"Service-Signature": sign(body, secret), "Content-Type": "application/json"}
         return self.browser.post("/webhooks/mizan", data=body, headers={**signed, **headers})
 
     def send_event(self, event: str = "payment_intent.succeeded", uuid: str | None = None) -> TestResponse:
@@ -88,6 +88,10 @@ class ShopInTest:
         with Database(self.settings.database).transaction() as connection:
             connection.execute("update payments set ask_at = 0 where ask_at is not null")
             connection.execute("update inbox set work_at = 0 where work_at is not null")
+
+
+def sign(body: bytes, secret: str = SECRET) -> str:
+    return sign_body(body, signing_key(secret))
 
 
 @pytest.fixture

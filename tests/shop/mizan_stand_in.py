@@ -22,9 +22,12 @@ class MizanStandIn:
     """The reference of each create request."""
     requested_paths: list[str] = field(default_factory=list)
     """The path of each request."""
+    access_token: str = "at_of-the-shop"
     responds_to_creates: bool = True
     """False: requests are executed, but their responses are lost."""
     is_unavailable: bool = False
+    refuses_creates: bool = False
+    """True: creates are answered with 422."""
     next_amount: int | None = None
     checkout: str = "https://pay.example"
 
@@ -44,16 +47,24 @@ class MizanStandIn:
     @contextmanager
     def running(self) -> Iterator["MizanStandIn"]:
         app = Flask(__name__)
-        app.before_request(lambda: self.requested_paths.append(request.path))
+        app.before_request(self._check_token)
         app.post("/api/v1/payment-intents")(self._create)
         app.get("/api/v1/payment-intents/<uuid>")(self._retrieve)
         app.get("/pay/<uuid>")(lambda uuid: f"<!doctype html><title>{uuid}</title>")
         with serve(app, self.port):
             yield self
 
+    def _check_token(self) -> ResponseReturnValue | None:
+        self.requested_paths.append(request.path)
+        is_known = request.headers.get("Authorization") == f"Bearer {self.access_token}"
+        is_api = request.path.startswith("/api/")
+        return None if is_known or not is_api else ({"message": "The access token is not valid."}, 401)
+
     def _create(self) -> ResponseReturnValue:
         if self.is_unavailable:
             return {"message": "unavailable"}, 503
+        if self.refuses_creates:
+            return {"message": "Not valid.", "errors": {"amount": ["Too small."]}}, 422
         body = request.get_json()
         self.creates.append(body["merchant_reference"])
         known = [one for one in self.intents.values() if one["merchant_reference"] == self.creates[-1]]

@@ -76,6 +76,36 @@ def test_work_waits_with_growing_delays_while_mizan_is_unavailable(shop: ShopInT
     assert shop.state(page) == "fulfilled"
 
 
+def test_refused_create_is_not_repeated(shop: ShopInTest) -> None:
+    shop.mizan.refuses_creates = True
+    page = shop.buy()
+    assert shop.state(page) == "refused"
+    assert shop.steps(page)[-1] == "refused"
+    assert shop.rows("select * from payments where ask_at is not null") == []
+    requests = len(shop.mizan.requested_paths)
+    shop.work()
+    assert len(shop.mizan.requested_paths) == requests == 1
+
+
+def test_new_credentials_in_the_file_are_used_without_a_restart(shop: ShopInTest) -> None:
+    """Until then, or without a usable file, Mizan is unavailable for the shop, and the worker tries again."""
+    shop.mizan.access_token = "at_second-one"
+    page = shop.buy()
+    assert (shop.state(page), shop.steps(page)[-1]) == ("starting", "mizan_away")
+    path = shop.settings.credentials_file
+    old = path.read_text()
+    for content in ("", old.replace("at_of-the-shop", ""), old.replace("at_of-the-shop", "at_\\n")):
+        path.write_text(content)
+        shop.make_due()
+        shop.work()
+        assert shop.browser.get("/readyz").status_code == 503
+    assert len(shop.mizan.requested_paths) == 1
+    path.write_text(old.replace("at_of-the-shop", "at_second-one"))
+    shop.make_due()
+    shop.work()
+    assert shop.state(page) == "unpaid"
+
+
 def test_payment_with_another_amount_or_currency_is_not_fulfilled(shop: ShopInTest) -> None:
     """Whether the create or a later check shows it. # §6.5, 4"""
     shop.mizan.next_amount = 1_000

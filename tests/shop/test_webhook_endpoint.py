@@ -6,18 +6,10 @@ from uuid import uuid4
 
 import pytest
 
-from examples.shop.webhook_inbox import is_signed, sign
-from tests.shop.conftest import SECRET, ShopInTest
+from tests.shop.conftest import SECRET, ShopInTest, sign
 from tests.waiting import eventually
 
-
-def test_signature_equals_that_of_openssl() -> None:
-    """Lower-case hex HMAC-SHA256 of the raw body, keyed with the whole secret. # §6.4"""
-    made = "18320a0c1f4515f3f99c705cb0310e200dda79283e5914eabbfcb58dbddbe3ef"
-    assert is_signed(b'{"id":"d-1"}', made, ["whsec_other", "whsec_test"])
-    assert not is_signed(b'{"id": "d-1"}', made, ["whsec_test"])
-    assert not is_signed(b'{"id":"d-1"}', made.upper(), ["whsec_test"])
-    assert not is_signed(b'{"id":"d-1"}', made, ["test"])
+_UUID = b"019b3c5e-6f1a-7c40-9d27-5b8e0c4a1f63"
 
 
 def test_webhook_is_acknowledged_first_and_processed_afterwards(shop: ShopInTest) -> None:
@@ -72,10 +64,11 @@ def test_forged_webhook_is_refused_before_it_is_parsed(shop: ShopInTest, signatu
         b"not json",
         b"[]",
         b"null",
-        b'{"id": 7, "event": "x", "data": {"uuid": "u"}}',
-        b'{"id": "\\ud800", "event": "x", "data": {"uuid": "u"}}',
+        b'{"id": 7, "event": "x", "data": {"uuid": "%s"}}' % _UUID,
+        b'{"id": "\\ud800", "event": "x", "data": {"uuid": "%s"}}' % _UUID,
         b'{"id": "d", "event": "x", "data": "u"}',
-        b'{"id": "' + b"d" * 200 + b'", "event": "x", "data": {"uuid": "u"}}',
+        b'{"id": "d", "event": "x", "data": {"uuid": "../../readyz"}}',
+        b'{"id": "%s", "event": "x", "data": {"uuid": "%s"}}' % (b"d" * 200, _UUID),
         b"[" * 10_000,
         b"\xff\xfe",
     ],
@@ -90,10 +83,9 @@ def test_too_large_webhook_is_413(shop: ShopInTest) -> None:
 
 
 def test_webhooks_of_unknown_intents_are_acknowledged_and_dropped(shop: ShopInTest) -> None:
-    """Such as test deliveries, also with a uuid that is a path to another endpoint of the API."""
+    """Such as test deliveries."""
     stranger = str(uuid4())
-    for uuid in (stranger, "../../readyz"):
-        assert shop.send_event(uuid=uuid).status_code == 200
+    assert shop.send_event(uuid=stranger).status_code == 200
     shop.work()
     assert shop.mizan.requested_paths == [f"/api/v1/payment-intents/{stranger}"]
     assert shop.rows("select * from inbox where work_at is not null") == []
@@ -149,6 +141,6 @@ def test_hanging_endpoint_leaves_the_shop_usable(shop: ShopInTest, monkeypatch: 
 
 
 def _send_separately(shop: ShopInTest) -> int:
-    body = b'{"id": "d", "event": "x", "data": {"uuid": "u"}}'
-    headers = {"Service-Signature": sign(SECRET, body)}
+    body = b'{"id": "d", "event": "x", "data": {"uuid": "%s"}}' % _UUID
+    headers = {"Service-Signature": sign(body)}
     return shop.shop.app.test_client().post("/webhooks/mizan", data=body, headers=headers).status_code
