@@ -1,4 +1,4 @@
-"""Runs an example shop of docs/merchants.md: copies its files, starts its command, and sends webhooks to it."""
+"""Runs an example shop of docs/merchants.md: installs the client, starts its command, and sends webhooks."""
 
 import os
 import subprocess
@@ -27,7 +27,8 @@ class ExampleShop:
         self.port = find_free_ports(1)[0]
         self.url = f"http://127.0.0.1:{self.port}"
         self._environment: dict[str, str] = {}
-        copy_files(directory, *language.files)
+        copy_files(directory, language.file)
+        language.install_client(directory)
 
     @contextmanager
     def open(self, *, api_url: str, api_key: str, access_token: str, secrets: str) -> Iterator[None]:

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import debian_packages
+from tests.clients.shared_cases import CLIENTS
 from tests.merchants.document import COMMANDS, Commands
 
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # noqa: TID251  for programs
 """Python is the one that runs the tests."""
+# Composer writes a longer one, with the same effect for this package.
+_AUTOLOAD = r"""<?php
+spl_autoload_register(static function (string $class): void {
+    require __DIR__ . '/mizan/client/src/' . strtr(substr($class, strlen('Mizan\\Client\\')), '\\', '/') . '.php';
+});
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +28,14 @@ class Language:
     presence: tuple[str, ...]
     """A command that succeeds if everything needed is installed."""
     packages: tuple[str, ...]
+    client: tuple[str, str]
+    """Where its client is in clients/, and where the directory of a shop has it."""
     checking: tuple[str, ...]
     """A command that exits with 0 if SIGNATURE is the signature of the file body.json."""
 
     @property
-    def files(self) -> tuple[str, str]:
-        return f"mizan.{self.suffix}", f"shop.{self.suffix}"
+    def file(self) -> str:
+        return f"shop.{self.suffix}"
 
     @property
     def commands(self) -> Commands:
@@ -37,6 +46,13 @@ class Language:
         return (
             program is not None and subprocess.run([program, *self.presence[1:]], check=False).returncode == 0
         )
+
+    def install_client(self, directory: Path) -> None:
+        """Put the client where the package manager of the language would put it."""
+        source, target = self.client
+        shutil.copytree(CLIENTS / source, directory / target)
+        if self.name == "PHP":
+            (directory / "vendor" / "autoload.php").write_text(_AUTOLOAD)
 
     def require(self) -> None:
         """Skip the test if the language is not installed. In CI, fail."""
@@ -54,11 +70,13 @@ LANGUAGES = (
         "py",
         ("python", "-c", "import flask, requests"),
         ("python3-flask", "python3-requests"),
+        ("python/mizan_client", "mizan_client"),
         (
             "python",
             "-c",
-            """import mizan, os
-raise SystemExit(not mizan.is_from_mizan(open('body.json', 'rb').read(), os.environ['SIGNATURE']))""",
+            """import os; from mizan_client import SignatureError, verify_webhook
+try: verify_webhook(open('body.json', 'rb').read(), os.environ['SIGNATURE'], os.environ['MIZAN_WEBHOOK_SECRET'])
+except SignatureError: raise SystemExit(1)""",
         ),
     ),
     Language(
@@ -66,12 +84,15 @@ raise SystemExit(not mizan.is_from_mizan(open('body.json', 'rb').read(), os.envi
         "mjs",
         ("node", "-e", "process.exit(typeof fetch === 'function' ? 0 : 1)"),
         ("nodejs",),
+        ("node", "node_modules/mizan-client"),
         (
             "node",
             "--input-type=module",
             "-e",
-            """import { isFromMizan } from './mizan.mjs'; import { readFileSync } from 'node:fs';
-process.exit(isFromMizan(readFileSync('body.json'), process.env.SIGNATURE) ? 0 : 1)""",
+            """import { SignatureError, verifyWebhook } from 'mizan-client'; import { readFileSync } from 'node:fs';
+const { SIGNATURE, MIZAN_WEBHOOK_SECRET } = process.env;
+try { verifyWebhook(readFileSync('body.json'), SIGNATURE, MIZAN_WEBHOOK_SECRET); }
+catch (error) { if (!(error instanceof SignatureError)) throw error; process.exit(1); }""",
         ),
     ),
     Language(
@@ -79,11 +100,13 @@ process.exit(isFromMizan(readFileSync('body.json'), process.env.SIGNATURE) ? 0 :
         "php",
         ("php", "-r", "exit(extension_loaded('curl') && PHP_VERSION_ID >= 80200 ? 0 : 1);"),
         ("php-cli", "php-curl"),
+        ("php", "vendor/mizan/client"),
         (
             "php",
             "-r",
-            """require 'mizan.php';
-exit(is_from_mizan(file_get_contents('body.json'), getenv('SIGNATURE')) ? 0 : 1);""",
+            r"""use Mizan\Client\{Exception\SignatureException, Webhook}; require 'vendor/autoload.php';
+try { Webhook::verify(file_get_contents('body.json'), getenv('SIGNATURE'), getenv('MIZAN_WEBHOOK_SECRET')); }
+catch (SignatureException) { exit(1); }""",
         ),
     ),
 )

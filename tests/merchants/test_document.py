@@ -5,6 +5,6 @@ from tests.merchants.languages import LANGUAGES
 
 
 def test_every_file_and_command_of_the_document_is_tested() -> None:
-    shops = {file for language in LANGUAGES for file in language.files}
+    shops = {language.file for language in LANGUAGES}
     assert set(FILES) == shops | {"create.sh", "retrieve.sh", "verify.sh"}
     assert set(COMMANDS) == {language.name for language in LANGUAGES}

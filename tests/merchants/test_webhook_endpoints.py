@@ -47,15 +47,16 @@ def test_signed_garbage_is_refused_and_the_shop_keeps_running(shop: ExampleShop,
     )
     assert shop.receive(large, signed(large, NEW)) == 413
     assert shop.receive(upward, signed(upward, NEW)) == 400
-    assert shop.receive(no_json, signed(no_json, NEW)) >= 400
-    assert shop.receive(no_event, signed(no_event, NEW)) >= 400
+    assert shop.receive(no_json, signed(no_json, NEW)) == 400
+    assert shop.receive(no_event, signed(no_event, NEW)) == 400
     assert shop.send_event(api.intent(ORDER, AMOUNT, "succeeded"), NEW) == 200
     eventually(lambda: shop.files("paid") == {ORDER})
 
 
 def test_new_and_old_secret_are_accepted_for_the_raw_body(shop: ExampleShop, api: StandInApi) -> None:
     """Also for a body that a JSON library would write differently, and with an unknown field."""
-    event = {"id": str(uuid4()), "data": {"uuid": api.intent(ORDER, AMOUNT, "succeeded")}, "é/": 1.0}
+    data = {"uuid": api.intent(ORDER, AMOUNT, "succeeded")}
+    event = {"id": str(uuid4()), "event": "payment_intent.succeeded", "data": data, "é/": 1.0}
     body = json.dumps(event, indent=3).encode()
     assert shop.receive(body, signed(body, NEW)) == 200
     assert shop.send_event(api.intent(OTHER_ORDER, 12_000, "succeeded"), OLD) == 200
