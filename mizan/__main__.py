@@ -17,6 +17,7 @@ from mizan.operator import operator_group
 from mizan.output import CommandGroup
 from mizan.reconciliation import audit_command
 from mizan.roles import roles_command
+from mizan.signature import sign_command, verify_command
 from mizan.topics import topics_command
 from mizan.user import user_group
 from shared import VERSION
@@ -52,8 +53,10 @@ main.add_command(operator_group)
 main.add_command(remove_demo_command)
 main.add_command(resend_command)
 main.add_command(roles_command)
+main.add_command(sign_command)
 main.add_command(topics_command)
 main.add_command(user_group)
+main.add_command(verify_command)
 
 if __name__ == "__main__":
     main(prog_name="mizan")

@@ -7,6 +7,7 @@ import string
 _ALPHABET = string.ascii_letters + string.digits
 _LENGTH = 32  # 190 bits, out of reach of any search, so a plain fast hash is enough
 _PREFIX_LENGTH = 9
+WEBHOOK_SECRET_PREFIX = "whsec_"  # noqa: S105  not a secret itself
 
 
 def new_api_key() -> str:
@@ -18,7 +19,7 @@ def new_access_token() -> str:
 
 
 def new_webhook_secret() -> str:
-    return f"whsec_{_random()}"
+    return f"{WEBHOOK_SECRET_PREFIX}{_random()}"
 
 
 def new_invitation_token() -> str:
