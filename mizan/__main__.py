@@ -15,6 +15,7 @@ from mizan.keys import keys_group
 from mizan.lag import lag_command
 from mizan.operator import operator_group
 from mizan.output import CommandGroup
+from mizan.pay import pay_command
 from mizan.reconciliation import audit_command
 from mizan.roles import roles_command
 from mizan.signature import sign_command, verify_command
@@ -50,6 +51,7 @@ main.add_command(keys_group)
 main.add_command(lag_command)
 main.add_command(migrate_command)
 main.add_command(operator_group)
+main.add_command(pay_command)
 main.add_command(remove_demo_command)
 main.add_command(resend_command)
 main.add_command(roles_command)

@@ -40,7 +40,7 @@ def intent_group() -> None:
 def show_command(name: str, as_json: bool) -> None:
     """Show an intent and its timeline. INTENT is its uuid, its reference or its merchant_reference."""
     with command_settings() as settings, open_transaction(settings) as connection:
-        uuid, application_id, application, merchant = _find_one(connection, name)
+        uuid, application_id, application, merchant = find_one_intent(connection, name)
         payment = find_payment(connection, application_id, uuid)
     assert payment is not None
     values = {
@@ -54,7 +54,7 @@ def show_command(name: str, as_json: bool) -> None:
     show_with_rows(values, timeline, "timeline", as_json=as_json)
 
 
-def _find_one(connection: Connection[Any], name: str) -> tuple[UUID, UUID, str, str]:
+def find_one_intent(connection: Connection[Any], name: str) -> tuple[UUID, UUID, str, str]:
     """Return the intent, its application and their names. Raises ClickException if there is none, or more than one."""
     found = connection.execute(_FIND, {"uuid": parse_uuid(name), "text": name}).fetchall()
     if not found:

@@ -44,6 +44,8 @@ _SETTINGS_FOR_COMMANDS = {
     "MIZAN_PROVIDER_KEYS_FILE": "provider_keys_file",
     "MIZAN_CUSTOMER_KEYS_FILE": "customer_keys_file",
     **{name: name.lower() for name in TRANSIT_VARIABLES},
+    "API_PUBLIC_URL": "api_public_url",
+    "CHECKOUT_PUBLIC_URL": "checkout_public_url",
     "WEBHOOK_ALLOW_PRIVATE": "webhook_allow_private",
     "SANDBOX_SECRET_FILE": "sandbox_secret_file",
 }

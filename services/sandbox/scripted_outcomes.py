@@ -93,7 +93,7 @@ _CARDS = {
 _PHONE = re.compile(r"09[0-9]{8}")
 _KNOWN_SADAD_WALLET = Wallet("0913632323", 1999)
 """The only wallet whose birth year is checked."""
-_RIGHT_CODES = {PaymentMethod.CARD: "111111", PaymentMethod.SADAD: "111111", PaymentMethod.ADFALI: "1111"}
+RIGHT_CODES = {PaymentMethod.CARD: "111111", PaymentMethod.SADAD: "111111", PaymentMethod.ADFALI: "1111"}
 
 
 def scripted_outcome(method: PaymentMethod, details: Card | Wallet, today: date) -> ScriptedOutcome:
@@ -112,7 +112,7 @@ def result_after_code(script: ScriptedOutcome, method: PaymentMethod, code: str)
         return _INSUFFICIENT_FUNDS
     return (
         _PAID
-        if code == _RIGHT_CODES[method]
+        if code == RIGHT_CODES[method]
         else ChargeResult(ChargeStatus.NEEDS_CODE, DeclineReason.WRONG_CODE)
     )
 

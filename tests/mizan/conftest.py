@@ -1,15 +1,20 @@
 """Runs `mizan` in the process of the test, on the test's database."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from click.testing import CliRunner, Result
 from cryptography.fernet import Fernet
 
 from mizan.__main__ import main
 from shared.platform.settings import DatabaseSettings
+from tests.checkout.conftest import bank, world
+from tests.checkout.world import CheckoutWorld
 from tests.database_roles import url_as
+
+__all__ = ["bank", "world"]
 
 KEY = Fernet.generate_key().decode()
 Mizan = Callable[..., Result]
@@ -40,3 +45,12 @@ def run(environment: dict[str, str]) -> Mizan:
 def mizan(run: Mizan) -> Mizan:
     """Run `mizan app …`."""
     return lambda *words, **more: run("app", *words, **more)
+
+
+@pytest.fixture
+def pages(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
+    """A `world` whose pages are served over HTTP, in this process: their log must not mix with a command's output."""
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    with world.serve():
+        yield world
+    structlog.reset_defaults()

@@ -1,0 +1,126 @@
+"""A customer of the checkout without a browser: opens the page of an intent, submits its forms, awaits the result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import monotonic, sleep
+from urllib.parse import urljoin
+from uuid import UUID
+
+import requests
+
+from mizan.checkout_page import CheckoutPage, PageForm, parse_page
+from shared.domain.intents.states import IntentStatus
+from shared.domain.payment_methods import PaymentMethod
+from shared.platform.errors import RefusedError
+
+_TIMEOUT_S = 60
+"""Longer than the checkout waits for a provider."""
+_POLL_INTERVAL_S = 0.5
+_NOT_FOUND = 404
+_WITH_ALERT = (422, 429)
+"""The form again, with an alert that says what is wrong."""
+
+
+class CheckoutUnavailableError(RefusedError):
+    """The checkout does not respond, or does not work."""
+
+
+class NotPaidError(RefusedError):
+    """The intent cannot be paid, or the payment failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """What a customer enters. Kept in memory only."""
+
+    method: PaymentMethod
+    fields: Mapping[str, str] = field(repr=False)
+    code: str = field(repr=False)
+    """Entered if the checkout asks for one."""
+
+
+class CheckoutClient:
+    def __init__(self, checkout_url: str, intent: UUID) -> None:
+        self._checkout_url = checkout_url
+        self._url = f"{checkout_url}/pay/{intent}"
+        self._session = requests.Session()
+        # No proxy and no credentials from the environment or a home directory.
+        self._session.trust_env = False
+
+    def close(self) -> None:
+        self._session.close()
+
+    def pay(self, payment: Payment, wait_s: float) -> None:
+        """Pay the intent. A result that is not known at once is waited for. Raises NotPaidError if it is not paid then,
+        and CheckoutUnavailableError."""
+        page = self._submit(self._payment_form(payment.method), payment.fields)
+        code_form = page.find_form("code")
+        if code_form is not None and not page.alerts:
+            page = self._submit(code_form, {"code": payment.code})
+        status = self._wait_for_result(wait_s)
+        if status is not IntentStatus.SUCCEEDED:
+            raise NotPaidError(_explain_failure(status, page if page.alerts else self._open(), wait_s))
+
+    def status(self) -> IntentStatus:
+        response = self._request("GET", f"{self._url}/state")
+        return IntentStatus(response.json()["state"])
+
+    def _payment_form(self, method: PaymentMethod) -> PageForm:
+        """Return the form with the choice of methods. Raises NotPaidError if there is none, or not this method."""
+        page = self._open()
+        form = page.find_form("method")
+        if form is None:
+            raise NotPaidError(_explain_refusal(self.status(), page))
+        offered = form.choices["method"]
+        if method not in offered:
+            raise NotPaidError(f"not paid: this intent can only be paid by {', '.join(offered)}")
+        return form
+
+    def _open(self) -> CheckoutPage:
+        """Open the page in English. `change`: choose a method again, even if a code was sent before."""
+        return parse_page(self._request("GET", f"{self._url}?lang=en&change=1").text)
+
+    def _submit(self, form: PageForm, fields: Mapping[str, str]) -> CheckoutPage:
+        """Submit a form with its hidden fields. Return the page that follows."""
+        url = urljoin(self._url, form.action)
+        return parse_page(self._request("POST", url, {**form.hidden, **fields}).text)
+
+    def _wait_for_result(self, wait_s: float) -> IntentStatus:
+        deadline = monotonic() + wait_s
+        while (status := self.status()) is IntentStatus.PROCESSING and monotonic() < deadline:
+            sleep(_POLL_INTERVAL_S)
+        return status
+
+    def _request(self, verb: str, url: str, fields: Mapping[str, str] | None = None) -> requests.Response:
+        try:
+            response = self._session.request(verb, url, data=fields, timeout=_TIMEOUT_S)
+        except requests.RequestException as error:
+            problem = f"cannot be reached ({type(error).__name__}): is the stack running?"
+            raise CheckoutUnavailableError(f"the checkout at {self._checkout_url} {problem}") from None
+        if response.status_code == _NOT_FOUND:
+            raise NotPaidError(f"the checkout at {self._checkout_url} does not know this intent")
+        if not response.ok and response.status_code not in _WITH_ALERT:
+            page = parse_page(response.text)
+            problem = f"responded with {response.status_code}: {page.heading}. {page.notice}"
+            raise CheckoutUnavailableError(f"the checkout at {self._checkout_url} {problem}")
+        return response
+
+
+def _explain_refusal(status: IntentStatus, page: CheckoutPage) -> str:
+    """Return why the page has no form to pay."""
+    match status:
+        case IntentStatus.SUCCEEDED:
+            return "not paid again: this intent is already paid"
+        case IntentStatus.CANCELED:
+            return "not paid: this intent has expired and is canceled"
+        case IntentStatus.PROCESSING:
+            return "not paid again: a payment of this intent is being confirmed"
+        case IntentStatus.REQUIRES_PAYMENT_METHOD:  # it has just expired, or no method is available
+            return f"not paid: {page.heading}. {page.notice}"
+
+
+def _explain_failure(status: IntentStatus, page: CheckoutPage, wait_s: float) -> str:
+    """Return why the payment failed, as the page says it."""
+    if status is IntentStatus.PROCESSING:
+        return f"the payment is still being confirmed after {wait_s:g} seconds; `mizan intent show` shows the result"
+    return f"not paid: {' '.join(page.alerts) or f'{page.heading}. {page.notice}'}"
