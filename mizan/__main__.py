@@ -20,6 +20,7 @@ from mizan.reconciliation import audit_command
 from mizan.roles import roles_command
 from mizan.signature import sign_command, verify_command
 from mizan.topics import topics_command
+from mizan.trigger import trigger_command
 from mizan.user import user_group
 from shared import VERSION
 from shared.platform.migrations.runner import migrate
@@ -57,6 +58,7 @@ main.add_command(resend_command)
 main.add_command(roles_command)
 main.add_command(sign_command)
 main.add_command(topics_command)
+main.add_command(trigger_command)
 main.add_command(user_group)
 main.add_command(verify_command)
 

@@ -1,6 +1,6 @@
 """A customer of the checkout without a browser: opens the page of an intent, submits its forms, awaits the result."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic, sleep
 from urllib.parse import urljoin
@@ -57,13 +57,20 @@ class CheckoutClient:
         code_form = page.find_form("code")
         if code_form is not None and not page.alerts:
             page = self._submit(code_form, {"code": payment.code})
-        status = self._wait_for_result(wait_s)
+        status = self.wait_until(lambda status: status is not IntentStatus.PROCESSING, wait_s)
         if status is not IntentStatus.SUCCEEDED:
             raise NotPaidError(_explain_failure(status, page if page.alerts else self._open(), wait_s))
 
     def status(self) -> IntentStatus:
         response = self._request("GET", f"{self._url}/state")
         return IntentStatus(response.json()["state"])
+
+    def wait_until(self, is_reached: Callable[[IntentStatus], bool], wait_s: float) -> IntentStatus:
+        """Wait for a status, but no longer than this. Return the last one."""
+        deadline = monotonic() + wait_s
+        while not is_reached(status := self.status()) and monotonic() < deadline:
+            sleep(_POLL_INTERVAL_S)
+        return status
 
     def _payment_form(self, method: PaymentMethod) -> PageForm:
         """Return the form with the choice of methods. Raises NotPaidError if there is none, or not this method."""
@@ -84,12 +91,6 @@ class CheckoutClient:
         """Submit a form with its hidden fields. Return the page that follows."""
         url = urljoin(self._url, form.action)
         return parse_page(self._request("POST", url, {**form.hidden, **fields}).text)
-
-    def _wait_for_result(self, wait_s: float) -> IntentStatus:
-        deadline = monotonic() + wait_s
-        while (status := self.status()) is IntentStatus.PROCESSING and monotonic() < deadline:
-            sleep(_POLL_INTERVAL_S)
-        return status
 
     def _request(self, verb: str, url: str, fields: Mapping[str, str] | None = None) -> requests.Response:
         try:

@@ -1,18 +1,27 @@
-"""What commands that pay need to know of the sandbox: whether there is one, and whether it handles a payment."""
+"""What commands that pay need of the sandbox: whether there is one and handles a payment, and its late settlement."""
 
 from typing import Any
 from uuid import UUID
 
+import requests
 from psycopg import Connection
 
 from shared.domain.applications.provider_accounts import ProviderName, describe_provider_accounts
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
 from shared.platform.settings import Environment, SandboxSettings, Settings
+from shared.platform.strict_json import InvalidJsonError, parse_json_object
 
 
 class NoSandboxError(RefusedError):
     """The command would use a real provider, or there is nothing to pay with."""
+
+
+class SandboxUnavailableError(RefusedError):
+    """The sandbox does not respond, or not as expected."""
+
+
+_TIMEOUT_S = 15
 
 
 def require_sandbox(settings: Settings) -> SandboxSettings:
@@ -32,3 +41,29 @@ def check_pays_in_sandbox(connection: Connection[Any], application_id: UUID, met
         raise NoSandboxError(
             f"refused: {account.provider} handles {method} for this application, not the sandbox"
         )
+
+
+def find_charge(sandbox: SandboxSettings, intent: UUID) -> str | None:
+    """Return the id of the intent's charge, or None. Raises SandboxUnavailableError."""
+    charges: list[dict[str, Any]] = _request(sandbox, "GET", f"/charges?intent={intent}")["charges"]
+    return str(charges[0]["id"]) if charges else None
+
+
+def settle_as_paid(sandbox: SandboxSettings, charge: str) -> None:
+    """Settle a charge late: the sandbox notifies the checkout that it was paid. Raises SandboxUnavailableError."""
+    _request(sandbox, "POST", f"/charges/{charge}/settle", {"outcome": "paid"})
+
+
+def _request(
+    sandbox: SandboxSettings, verb: str, path: str, body: dict[str, str] | None = None
+) -> dict[str, Any]:
+    with requests.Session() as session:
+        # No proxy and no credentials from the environment or a home directory.
+        session.trust_env = False
+        try:
+            response = session.request(verb, f"{sandbox.url}{path}", json=body, timeout=_TIMEOUT_S)
+            response.raise_for_status()
+            return parse_json_object(response.content)
+        except (requests.RequestException, InvalidJsonError) as error:
+            problem = f"does not respond as expected ({type(error).__name__})"
+            raise SandboxUnavailableError(f"the sandbox at {sandbox.url} {problem}") from None

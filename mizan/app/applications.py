@@ -20,14 +20,14 @@ def parse_webhook_url(text: str | None, settings: Settings) -> WebhookUrl | None
     return None if text is None else check_webhook_url(text, allow_private=settings.webhooks.allow_private)
 
 
-def _parse_application_id(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:
+def parse_application_id(_context: click.Context, _parameter: click.Parameter, text: str) -> UUID:
     application_id = parse_uuid(text)
     if application_id is None:
         raise click.ClickException("APP must be an application's id, a uuid as `mizan app list` shows")
     return application_id
 
 
-application_argument = click.argument("application_id", metavar="APP", callback=_parse_application_id)
+application_argument = click.argument("application_id", metavar="APP", callback=parse_application_id)
 
 
 @click.command("list")
