@@ -57,7 +57,12 @@ def _parse_outcome(_context: click.Context, _parameter: click.Parameter, text: s
 @click.command("trigger")
 @click.argument("outcome", metavar="EVENT", callback=_parse_outcome)
 @click.option(
-    "--app", "application_id", metavar="APP", required=True, callback=parse_application_id, help="Its id."
+    "--app",
+    "application_id",
+    metavar="APP",
+    required=True,
+    callback=parse_application_id,
+    help="The application's id, as `mizan app list` shows.",
 )
 @json_option
 def trigger_command(outcome: Outcome, application_id: UUID, as_json: bool) -> None:
