@@ -56,6 +56,7 @@ def test_load_pays_by_every_method_records_what_it_saw_and_ends(
     load: Load, pages: CheckoutWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load_module, "_FINISH_S", 2.0)
+    monkeypatch.setattr(load_module, "_SECONDS_BETWEEN_ACTIONS", 1.0)
     load.start()
     try:
         eventually(lambda: _has_done_enough(tmp_path / "history"))
