@@ -12,6 +12,7 @@ from mizan.checkout_page import CheckoutPage, PageForm, parse_page
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
+from shared.platform.strict_json import parse_json_object
 
 _TIMEOUT_S = 60
 """Longer than the checkout waits for a provider."""
@@ -63,7 +64,7 @@ class CheckoutClient:
 
     def status(self) -> IntentStatus:
         response = self._request("GET", f"{self._url}/state")
-        return IntentStatus(response.json()["state"])
+        return IntentStatus(parse_json_object(response.content)["state"])
 
     def wait_until(self, is_reached: Callable[[IntentStatus], bool], wait_s: float) -> IntentStatus:
         """Wait for a status, but no longer than this. Return the last one."""
