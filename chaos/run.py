@@ -17,7 +17,7 @@ from chaos.live_line import LiveLine
 from chaos.live_verdict import LiveVerdict
 from chaos.load.load import Load, LoadAddresses
 from chaos.proxied_connection import HOST
-from chaos.releases import Releases
+from chaos.releases import Release, Releases
 from chaos.settling import SETTLE_SECONDS, Settling
 from chaos.stack import RETRY_DELAYS, RunningStack, running_stack
 from stack.keys import command_keys
@@ -67,7 +67,11 @@ def _run_on(stack: RunningStack, options: RunOptions, history: History, live: Li
         live.note("Load and faults are over; waiting until everything has settled")
         load.stop()
         history.add(LoadStopped(at=time.time()))
-        settling = Settling(stack.database_url, str(stack.facts["sandbox_url"]), history, clock)
+        # The previous release does not.
+        asks_again = options.releases is None or options.releases.first is Release.PREVIOUS
+        settling = Settling(
+            stack.database_url, str(stack.facts["sandbox_url"]), history, clock, asks_again=asks_again
+        )
         settled = settling.wait(_dead_applications(options.history), live.show_settling)
         if settled:
             settling.wait_for_dead(live.show_settling)

@@ -56,7 +56,8 @@ where status = 'requires_payment_method' and expires_at <= mizan_now()
 union all
 select 'attempts without an outcome', count(*) from payment_attempts where state in ('sent', 'unknown')
 union all
-select 'status inquiries that are due', count(*) from payment_attempts where next_verify_at <= mizan_now()"""
+select 'status inquiries that are due', count(*) from payment_attempts
+where %(asks_again)s and next_verify_at <= mizan_now()"""
 _DELIVERIES = """
 select d.id::text, d.application_id::text, d.intent_uuid::text, d.event, d.status,
        (select count(*) from webhook_tries as t where t.delivery_id = d.id and t.step is not null)
@@ -72,11 +73,15 @@ _DUPLICATES = "select intent_uuid::text, id::text from payment_attempts where st
 class Settling:
     """Reads the product's tables as its owner, past all proxies."""
 
-    def __init__(self, database_url: str, sandbox_url: str, history: History, clock: ProductClock) -> None:
+    def __init__(
+        self, database_url: str, sandbox_url: str, history: History, clock: ProductClock, *, asks_again: bool
+    ) -> None:
+        """`asks_again`: the scheduler has the bank asked again after it said that nothing was charged."""
         self._database_url = database_url
         self._sandbox_url = sandbox_url
         self._history = history
         self._clock = clock
+        self._asks_again = asks_again
 
     def wait(self, dead_applications: Sequence[str], report: Callable[[Sequence[str]], None]) -> bool:
         """Wait until nothing is under way any more, and record whether that was in time.
@@ -114,7 +119,7 @@ class Settling:
     def _waits_for(self, dead_applications: Sequence[str]) -> list[str]:
         without = [UUID(application) for application in dead_applications]
         try:
-            rows = self._query(_WAITING, {"without": without})
+            rows = self._query(_WAITING, {"without": without, "asks_again": self._asks_again})
         except psycopg.Error as error:
             return [f"PostgreSQL: {error}"]
         return [f"{count} {what}" for what, count in rows if count]

@@ -16,7 +16,7 @@ where status = 'requires_payment_method' and expires_at < mizan_now() - interval
 union all
 select 'attempts_asked', id::text, format('attempt %s of intent %s, to be asked about at %s', state, intent_uuid, next_verify_at)
 from payment_attempts
-where next_verify_at < mizan_now() - interval '5 minutes'
+where state in ('sent', 'unknown') and next_verify_at < mizan_now() - interval '5 minutes'
 union all
 select 'outbox_leaves', id::text, format('for %s, key %s, since %s', topic, key, created_at)
 from outbox where created_at < statement_timestamp() - interval '5 minutes'
