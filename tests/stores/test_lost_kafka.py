@@ -1,14 +1,16 @@
 """All of Kafka's data is lost under load. An empty cluster and `mizan topics` are enough: everything arrives."""
 
+import re
 from pathlib import Path
 from time import time
 
 import pytest
+import requests
 
 from tests.databases import Databases
 from tests.stack.running_stack import whole_stack
 from tests.stores.kafka_clusters import losable_kafka
-from tests.stores.load import OVERLOADED, Load, WebhookInbox
+from tests.stores.load import Load, WebhookInbox
 from tests.stores.settled_stack import (
     SLOW_RETRIES,
     advance_clock,
@@ -62,11 +64,19 @@ def test_whole_stack_survives_the_loss_of_kafka(databases: Databases, tmp_path: 
         assert set(inbox.accepted) == paid
         assert audit(stack) == (0, [])
         assert stack.read()["pids"] == facts["pids"]
-        # Nobody got an error. A connection that is kept open may be closed just when its client uses it again.
-        assert load.failures.keys() <= {"ConnectionError", OVERLOADED}
+        # Nobody got an error. A connection that is kept open may be closed just when its client uses it again, and the
+        # API refuses what a busy machine does not get to in time.
+        assert load.failures.keys() <= {"ConnectionError", "503"}
+        assert load.failures["503"] <= _count_overload_refusals(facts["api_base_url"])
     databases.drop(name)
     print(
         f"first webhook of a new payment {served_after:.1f} s after `mizan topics`; {len(load.created)} created, "
         f"{len(load.paid)} paid, {len(waiting)} retries lost with Kafka, "
         f"{sum(inbox.accepted.values()) - len(paid)} webhooks accepted again"
     )
+
+
+def _count_overload_refusals(api_url: str) -> float:
+    metrics = requests.get(api_url.removesuffix("/api/v1") + "/metrics", timeout=30).text
+    (line,) = re.findall(r"^mizan_api_overload_refusals_total (\S+)$", metrics, re.MULTILINE)
+    return float(line)
