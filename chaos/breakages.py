@@ -205,14 +205,13 @@ _EXIT_USAGE = 2
 
 def main(arguments: list[str]) -> int:
     given = _parser().parse_args(arguments)
-    known = {breakage.name: breakage for breakage in BREAKAGES}
-    names = [name.replace("-", " ") for name in given.names]
-    if unknown := [name for name in names if name not in known]:
+    known = {breakage.directory_name: breakage for breakage in BREAKAGES}
+    if unknown := [name for name in given.names if name not in known]:
         print(f"Unknown: {', '.join(unknown)}. There are: {', '.join(known)}.", file=sys.stderr)
         return _EXIT_USAGE
     directory = Path(given.directory or tempfile.mkdtemp(prefix="mizan-breakages-")).resolve()
     outcomes = []
-    for breakage in [known[name] for name in names] or BREAKAGES:
+    for breakage in [known[name] for name in given.names] or BREAKAGES:
         print(f"{breakage.name}: {directory / breakage.directory_name}", flush=True)
         try:
             outcome = _try_breakage(breakage, directory, given.seed, given.port_base)

@@ -157,5 +157,6 @@ def test_an_edit_that_is_not_found_ends_with_an_error(
 
 
 def test_an_unknown_name_ends_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["no such breakage"]) == 2
-    assert "Unknown: no such breakage. There are: attempt forgotten," in capsys.readouterr().err
+    """All others are known, also those with a hyphen of their own."""
+    assert main([*(breakage.directory_name for breakage in BREAKAGES), "no-such-breakage"]) == 2
+    assert "Unknown: no-such-breakage. There are: attempt-forgotten," in capsys.readouterr().err
