@@ -9,6 +9,7 @@ from uuid import UUID
 import requests
 
 from mizan.checkout_page import CheckoutPage, PageForm, parse_page
+from mizan.command_context import open_http_session
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
@@ -44,9 +45,7 @@ class CheckoutClient:
     def __init__(self, checkout_url: str, intent: UUID) -> None:
         self._checkout_url = checkout_url
         self._url = f"{checkout_url}/pay/{intent}"
-        self._session = requests.Session()
-        # No proxy and no credentials from the environment or a home directory.
-        self._session.trust_env = False
+        self._session = open_http_session()
 
     def close(self) -> None:
         self._session.close()

@@ -6,6 +6,7 @@ from uuid import UUID
 import requests
 from psycopg import Connection
 
+from mizan.command_context import open_http_session
 from shared.domain.applications.provider_accounts import ProviderName, describe_provider_accounts
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
@@ -57,9 +58,7 @@ def settle_as_paid(sandbox: SandboxSettings, charge: str) -> None:
 def _request(
     sandbox: SandboxSettings, verb: str, path: str, body: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    with requests.Session() as session:
-        # No proxy and no credentials from the environment or a home directory.
-        session.trust_env = False
+    with open_http_session() as session:
         try:
             response = session.request(verb, f"{sandbox.url}{path}", json=body, timeout=_TIMEOUT_S)
             response.raise_for_status()

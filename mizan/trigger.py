@@ -11,7 +11,12 @@ import requests
 
 from mizan.app.applications import parse_application_id
 from mizan.checkout_client import CheckoutClient, NotPaidError
-from mizan.command_context import command_settings, open_database, record_application_action
+from mizan.command_context import (
+    command_settings,
+    open_database,
+    open_http_session,
+    record_application_action,
+)
 from mizan.output import json_option, show_values
 from mizan.pay import WAIT_S, card_payment
 from mizan.sandbox import check_pays_in_sandbox, find_charge, require_sandbox, settle_as_paid
@@ -113,9 +118,7 @@ def _create_intent(
         "description": "mizan trigger",
         "expires_at": None if expires_at is None else expires_at.isoformat(),
     }
-    with _short_lived_credentials(database, application_id) as headers, requests.Session() as session:
-        # No proxy and no credentials from the environment or a home directory.
-        session.trust_env = False
+    with _short_lived_credentials(database, application_id) as headers, open_http_session() as session:
         try:
             response = session.post(
                 f"{api_url}{_INTENTS_PATH}", json=body, headers=headers, timeout=_TIMEOUT_S

@@ -10,6 +10,7 @@ import msgspec
 import requests
 from psycopg import Cursor
 
+from mizan.command_context import open_http_session
 from mizan.reconciliation.checks import (
     CHECKS,
     MAX_FINDINGS,
@@ -139,8 +140,7 @@ class _LedgerPage(msgspec.Struct, frozen=True):
 class SandboxLedger:
     def __init__(self, url: str) -> None:
         self._url = f"{url}/charges"
-        self._session = requests.Session()
-        self._session.trust_env = False  # neither a proxy nor credentials out of somebody's home directory
+        self._session = open_http_session()
 
     def charges(self, until: UUID) -> Iterator[SandboxCharge]:
         """Yield all charges up to that attempt, ordered by attempt. Raises LedgerUnavailableError."""
