@@ -251,12 +251,18 @@ class TestChangesWhileRetriesWait:
         one_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=1)
         narrow = Webhooks(replace(webhooks.settings, webhooks=one_at_a_time)).with_delays((3600.0,) * 8)
         delivery_ids = [merchant.create_event() for _ in range(3)]
-        with narrow.running_relay(), narrow.running("intake", "deliver", "slow", response_limit_s=4.0):
-            eventually(lambda: receiver.requests)
+        with narrow.running_relay(), narrow.running("intake"):
+            eventually(lambda: merchant.statuses() == {"pending": 3})
+        with narrow.running("deliver", response_limit_s=2.0):  # the first try hangs, the others move to slow
+            eventually(lambda: any(merchant.tries(one) for one in delivery_ids))
+        with narrow.running(
+            "slow", response_limit_s=4.0
+        ):  # the second hangs, and the third waits for its slot
+            eventually(lambda: len(receiver.requests) == 2)
             merchant.set_url(None)
-            eventually(lambda: merchant.statuses() == {"pending": 1, "failed": 2})
-        assert len(receiver.requests) == 1
-        assert sum(len(merchant.tries(one)) for one in delivery_ids) == 1
+            eventually(lambda: merchant.statuses() == {"pending": 2, "failed": 1})
+        assert len(receiver.requests) == 2
+        assert sum(len(merchant.tries(one)) for one in delivery_ids) == 2
 
     def test_delivery_of_a_paused_application_is_set_aside(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
