@@ -51,7 +51,18 @@ def open_mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
     controller.start()
     mail_through(world, port)
     yield box
+    box.accepts.set()
+    asyncio.run_coroutine_threadsafe(_finish_connections(controller), controller.loop).result(40)
     controller.stop()
+
+
+async def _finish_connections(controller: Controller) -> None:
+    """Accept no more connections, and wait for the mails that are being sent: `stop` would leave their sockets open."""
+    assert controller.server is not None
+    controller.server.close()
+    connections = asyncio.all_tasks() - {asyncio.current_task()}
+    if connections:
+        await asyncio.wait(connections, timeout=30)
 
 
 def mail_through(world: DashboardWorld, port: int) -> None:
