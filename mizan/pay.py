@@ -4,17 +4,14 @@ from contextlib import closing
 
 import click
 
-from mizan.checkout_client import CheckoutClient, Payment
 from mizan.command_context import command_settings, open_transaction
 from mizan.intent import find_one_intent
 from mizan.output import json_option, show_values
 from mizan.sandbox import check_pays_in_sandbox, require_sandbox
-from services.sandbox.scripted_outcomes import RIGHT_CODES
+from services.sandbox.checkout_client import WAIT_S, CheckoutClient, Payment
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
-WAIT_S = 60.0
-"""Longer than it takes until the result of a payment that timed out is known."""
 _WALLETS = [method.value for method in PaymentMethod if method is not PaymentMethod.CARD]
 
 
@@ -58,11 +55,11 @@ def pay_command(
     if (card is None) == (wallet is None):
         raise click.UsageError("Give either --card or --wallet.")
     if wallet is None:
-        payment = card_payment(card or "", expiry, security_code, code)
+        payment = Payment.by_card(card or "", expiry, security_code, code)
     elif phone is None:
         raise click.UsageError("A wallet needs --phone.")
     else:
-        payment = _wallet_payment(PaymentMethod(wallet), phone, birth_year, code)
+        payment = Payment.by_wallet(PaymentMethod(wallet), phone, birth_year, code)
     with command_settings() as settings:
         require_sandbox(settings)
         with open_transaction(settings) as connection:
@@ -72,18 +69,3 @@ def pay_command(
             client.pay(payment, wait_s)
     values = {"uuid": uuid, "status": IntentStatus.SUCCEEDED, "method": payment.method}
     show_values(values, as_json=as_json, note="Paid in the sandbox; no money was moved.")
-
-
-def card_payment(
-    number: str, expiry: str = "12/40", security_code: str = "123", code: str | None = None
-) -> Payment:
-    fields = {"card_number": number, "expiry": expiry, "security_code": security_code}
-    return _payment(PaymentMethod.CARD, fields, code)
-
-
-def _wallet_payment(method: PaymentMethod, phone: str, birth_year: str, code: str | None) -> Payment:
-    return _payment(method, {"phone": phone, "birth_year": birth_year}, code)
-
-
-def _payment(method: PaymentMethod, fields: dict[str, str], code: str | None) -> Payment:
-    return Payment(method, {"method": method.value, **fields}, code or RIGHT_CODES[method])

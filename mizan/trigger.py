@@ -10,7 +10,6 @@ import click
 import requests
 
 from mizan.app.applications import parse_application_id
-from mizan.checkout_client import CheckoutClient, NotPaidError
 from mizan.command_context import (
     command_settings,
     open_database,
@@ -18,8 +17,8 @@ from mizan.command_context import (
     record_application_action,
 )
 from mizan.output import json_option, show_values
-from mizan.pay import WAIT_S, card_payment
 from mizan.sandbox import check_pays_in_sandbox, find_charge, require_sandbox, settle_as_paid
+from services.sandbox.checkout_client import WAIT_S, CheckoutClient, NotPaidError, Payment
 from shared.domain.applications.credentials import CredentialKind, issue_credential, revoke_credential
 from shared.domain.audit_log import Action
 from shared.domain.intents.states import IntentStatus
@@ -89,7 +88,7 @@ def trigger_command(outcome: Outcome, application_id: UUID, as_json: bool) -> No
         with closing(CheckoutClient(settings.public_urls.checkout, uuid)) as client:
             match outcome:
                 case Outcome.SUCCEEDED:
-                    client.pay(card_payment(_GOOD_CARD), WAIT_S)
+                    client.pay(Payment.by_card(_GOOD_CARD), WAIT_S)
                 case Outcome.CANCELED:
                     _let_expire(client, uuid)
                 case Outcome.LATE:
@@ -172,7 +171,7 @@ def _pay_late(client: CheckoutClient, uuid: UUID, sandbox: SandboxSettings) -> N
 def _make_declined_charge(client: CheckoutClient, uuid: UUID, sandbox: SandboxSettings) -> str:
     """Return the id of the charge. Raises NotPaidError if there is none, for example because cards are not accepted."""
     try:
-        client.pay(card_payment(_LATE_CARD), WAIT_S)
+        client.pay(Payment.by_card(_LATE_CARD), WAIT_S)
     except NotPaidError:
         charge = find_charge(sandbox, uuid)
         if charge is None:

@@ -33,7 +33,7 @@ def main() -> None:
         settings.http_host, settings.http_port, settings.metrics_dir, workers=1, threads=_THREADS
     )
     serve(
-        partial(make_app, sandbox, settings.metrics_dir),
+        partial(make_app, sandbox, settings.public_urls.checkout, settings.metrics_dir),
         {**config, "graceful_timeout": _STOP_TIMEOUT_S, "proc_name": SERVICE},
     )
 

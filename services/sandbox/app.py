@@ -1,6 +1,8 @@
 """The Flask application of the sandbox and its routes. They need no credentials: no real money is moved."""
 
+from contextlib import closing
 from pathlib import Path
+from threading import BoundedSemaphore
 from time import sleep
 
 from flask import Blueprint, Flask, request
@@ -8,18 +10,31 @@ from flask.typing import ResponseReturnValue
 
 from services.sandbox.bank import Bank, ChargeNotFoundError, ConflictingChargeError
 from services.sandbox.charges import Charge
+from services.sandbox.checkout_client import (
+    WAIT_S,
+    CheckoutClient,
+    CheckoutUnavailableError,
+    IntentNotFoundError,
+    NotPaidError,
+)
 from services.sandbox.ledger import Ledger
 from services.sandbox.notifications import NotificationSender
 from services.sandbox.request_schemas import (
     InvalidRequestError,
     parse_charge_request,
     parse_code_submission,
+    parse_payment_request,
     parse_settlement_outcome,
 )
 from services.sandbox.scripted_outcomes import SILENT_OUTCOMES
+from shared.domain.intents.states import IntentStatus
 from shared.platform.settings import SandboxSettings
 from shared.platform.uuids import parse_uuid
 from shared.platform.web.app import create_app
+
+SERVICE = "sandbox"
+_CONCURRENT_PAYMENTS = 32
+"""Each holds a thread while the checkout needs another one for its charge."""
 
 
 def charges_blueprint(bank: Bank, notifier: NotificationSender, silence_s: float) -> Blueprint:
@@ -79,29 +94,60 @@ def _query_uuid(name: str) -> str | None:
     return str(uuid)
 
 
-SERVICE = "sandbox"
+class TooManyPaymentsError(Exception):
+    """All threads that may pay are busy."""
 
 
-def make_app(settings: SandboxSettings, metrics_dir: Path | None) -> Flask:
-    """Create the application. Call it in the worker process: the ledger's connection must not cross a fork."""
+def pay_blueprint(checkout_url: str) -> Blueprint:
+    """The route for test suites: pays as a customer does, at the checkout."""
+    pay = Blueprint("pay", __name__)
+    slots = BoundedSemaphore(_CONCURRENT_PAYMENTS)
+
+    @pay.post("/pay")
+    def pay_intent() -> ResponseReturnValue:
+        """Respond when the result is known."""
+        intent, payment = parse_payment_request(request.get_data())
+        if not slots.acquire(blocking=False):
+            raise TooManyPaymentsError(f"{_CONCURRENT_PAYMENTS} payments are in progress. Try again later.")
+        try:
+            with closing(CheckoutClient(checkout_url, intent)) as client:
+                client.pay(payment, WAIT_S)
+        finally:
+            slots.release()
+        return {"intent": str(intent), "status": IntentStatus.SUCCEEDED}
+
+    return pay
+
+
+def make_app(settings: SandboxSettings, checkout_url: str, metrics_dir: Path | None) -> Flask:
+    """Create the application. Call it in the worker process: the ledger's connection must not cross a fork.
+
+    `checkout_url` is the address of the checkout for customers. `settings` may name one for the sandbox instead.
+    """
     ledger = Ledger(settings.ledger)
     notifier = NotificationSender(ledger, settings.secret)
     app = create_app(SERVICE, {"ledger": ledger.check}, metrics_dir)
     app.register_blueprint(charges_blueprint(Bank(ledger), notifier, settings.silence_s))
+    app.register_blueprint(pay_blueprint(settings.notify_url or checkout_url))
     _register_error_responses(app)
     notifier.resume_pending()
     return app
 
 
+_STATUS_CODES: dict[type[Exception], int] = {
+    InvalidRequestError: 422,
+    ChargeNotFoundError: 404,
+    ConflictingChargeError: 409,
+    NotPaidError: 402,
+    IntentNotFoundError: 404,
+    TooManyPaymentsError: 429,
+    CheckoutUnavailableError: 502,
+}
+
+
 def _register_error_responses(app: Flask) -> None:
-    @app.errorhandler(InvalidRequestError)
-    def wrong_shape(error: InvalidRequestError) -> ResponseReturnValue:
-        return {"message": str(error)}, 422
+    def respond(error: Exception) -> ResponseReturnValue:
+        return {"message": str(error)}, _STATUS_CODES[type(error)]
 
-    @app.errorhandler(ChargeNotFoundError)
-    def unknown(error: ChargeNotFoundError) -> ResponseReturnValue:
-        return {"message": str(error)}, 404
-
-    @app.errorhandler(ConflictingChargeError)
-    def other(error: ConflictingChargeError) -> ResponseReturnValue:
-        return {"message": str(error)}, 409
+    for kind in _STATUS_CODES:
+        app.register_error_handler(kind, respond)

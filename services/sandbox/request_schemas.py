@@ -7,6 +7,7 @@ from uuid import UUID
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate, validates_schema
 
+from services.sandbox.checkout_client import Payment
 from services.sandbox.scripted_outcomes import Card, ChargeStatus, Wallet
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
@@ -55,6 +56,16 @@ def parse_code_submission(body: bytes) -> CodeSubmission:
     return CodeSubmission(**_load(_CodeSchema(), body))
 
 
+def parse_payment_request(body: bytes) -> tuple[UUID, Payment]:
+    """Return the intent, and what its customer enters."""
+    valid = _load(_PaymentSchema(), body)
+    intent: UUID = valid.pop("intent")
+    card, method = valid.pop("card", None), valid.pop("wallet", None)
+    if card is not None:
+        return intent, Payment.by_card(card, **valid)
+    return intent, Payment.by_wallet(method, **valid)
+
+
 def parse_settlement_outcome(body: bytes) -> ChargeStatus:
     return ChargeStatus(_load(_OutcomeSchema(), body)["outcome"])
 
@@ -73,6 +84,10 @@ def _require_plain_ascii(url: str) -> None:
 
 def _text() -> fields.String:
     return fields.String(required=True, validate=validate.Length(1, _MAX_TEXT_LENGTH))
+
+
+def _optional_text() -> fields.String:
+    return fields.String(validate=validate.Length(1, _MAX_TEXT_LENGTH))
 
 
 def _integer(minimum: int, maximum: int) -> fields.Integer:
@@ -123,6 +138,30 @@ class _ChargeSchema(_RequestSchema):
 class _CodeSchema(_RequestSchema):
     number = _integer(0, 10**9)
     code = _text()
+
+
+class _PaymentSchema(Schema):
+    """Either a card or a wallet. Unlike elsewhere, an unknown field is an error: a test that misspells it fails."""
+
+    intent = fields.UUID(required=True)
+    card = _optional_text()
+    expiry = _optional_text()
+    security_code = _optional_text()
+    wallet = fields.Enum(PaymentMethod, by_value=True, validate=validate.NoneOf([PaymentMethod.CARD]))
+    phone = _optional_text()
+    birth_year = _optional_text()
+    code = _optional_text()
+
+    @validates_schema
+    def has_one_method(self, valid: Mapping[str, Any], **_: Any) -> None:
+        if ("card" in valid) == ("wallet" in valid):
+            raise ValidationError("Give either card or wallet.")
+        if "wallet" in valid and "phone" not in valid:
+            raise ValidationError("A wallet needs it.", "phone")
+        of_the_other = ("phone", "birth_year") if "card" in valid else ("expiry", "security_code")
+        for name in of_the_other:
+            if name in valid:
+                raise ValidationError("Not a field of this method.", name)
 
 
 class _OutcomeSchema(_RequestSchema):

@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import requests
@@ -50,6 +51,8 @@ def _use_everything(sandbox: RunningSandbox) -> None:
     sandbox.settle(by_card, "paid")
     sandbox.charge(card=card(CARD) | {"expiry_month": CARD})
     sandbox.post("/charges", {**charge_body(), "method": PHONES[0], "attempt": CARD})
+    sandbox.post("/pay", {"intent": str(uuid4()), "card": CARD, **typed})
+    sandbox.post("/pay", {"intent": str(uuid4()), "wallet": "sadad", "phone": PHONES[0], "code": CODES[2]})
     sandbox.get(f"/charges/{CARD}")
     sandbox.get("/charges", intent=PHONES[0])
     url = f"http://127.0.0.1:{sandbox.port}/charges"

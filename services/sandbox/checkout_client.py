@@ -8,13 +8,15 @@ from uuid import UUID
 
 import requests
 
-from mizan.checkout_page import CheckoutPage, PageForm, parse_page
-from mizan.command_context import open_http_session
+from services.sandbox.checkout_page import CheckoutPage, PageForm, parse_page
+from services.sandbox.scripted_outcomes import RIGHT_CODES
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
 from shared.platform.strict_json import parse_json_object
 
+WAIT_S = 60.0
+"""Longer than it takes until the result of a payment that timed out is known."""
 _TIMEOUT_S = 60
 """Longer than the checkout waits for a provider."""
 _POLL_INTERVAL_S = 0.5
@@ -31,6 +33,10 @@ class NotPaidError(RefusedError):
     """The intent cannot be paid, or the payment failed."""
 
 
+class IntentNotFoundError(RefusedError):
+    """The checkout does not know the intent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Payment:
     """What a customer enters. Kept in memory only."""
@@ -40,19 +46,41 @@ class Payment:
     code: str = field(repr=False)
     """Entered if the checkout asks for one."""
 
+    @classmethod
+    def by_card(
+        cls, number: str, expiry: str = "12/40", security_code: str = "123", code: str | None = None
+    ) -> "Payment":
+        """Without a code, the right one is entered."""
+        fields = {"card_number": number, "expiry": expiry, "security_code": security_code}
+        return cls._by(PaymentMethod.CARD, fields, code)
+
+    @classmethod
+    def by_wallet(
+        cls, method: PaymentMethod, phone: str, birth_year: str = "1999", code: str | None = None
+    ) -> "Payment":
+        """Without a code, the right one is entered."""
+        return cls._by(method, {"phone": phone, "birth_year": birth_year}, code)
+
+    @classmethod
+    def _by(cls, method: PaymentMethod, fields: Mapping[str, str], code: str | None) -> "Payment":
+        return cls(method, {"method": method.value, **fields}, code or RIGHT_CODES[method])
+
 
 class CheckoutClient:
     def __init__(self, checkout_url: str, intent: UUID) -> None:
         self._checkout_url = checkout_url
         self._url = f"{checkout_url}/pay/{intent}"
-        self._session = open_http_session()
+        self._session = requests.Session()
+        self._session.trust_env = False  # no proxy and no credentials of the environment
 
     def close(self) -> None:
         self._session.close()
 
     def pay(self, payment: Payment, wait_s: float) -> None:
-        """Pay the intent. A result that is not known at once is waited for. Raises NotPaidError if it is not paid then,
-        and CheckoutUnavailableError."""
+        """Pay the intent. A result that is not known at once is waited for.
+
+        Raises NotPaidError if it is not paid then, IntentNotFoundError and CheckoutUnavailableError.
+        """
         page = self._submit(self._payment_form(payment.method), payment.fields)
         code_form = page.find_form("code")
         if code_form is not None and not page.alerts:
@@ -99,7 +127,7 @@ class CheckoutClient:
             problem = f"cannot be reached ({type(error).__name__}): is the stack running?"
             raise CheckoutUnavailableError(f"the checkout at {self._checkout_url} {problem}") from None
         if response.status_code == _NOT_FOUND:
-            raise NotPaidError(f"the checkout at {self._checkout_url} does not know this intent")
+            raise IntentNotFoundError(f"the checkout at {self._checkout_url} does not know this intent")
         if not response.ok and response.status_code not in _WITH_ALERT:
             page = parse_page(response.text)
             problem = f"responded with {response.status_code}: {page.heading}. {page.notice}"
