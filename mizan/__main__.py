@@ -18,6 +18,7 @@ from mizan.output import CommandGroup
 from mizan.pay import pay_command
 from mizan.reconciliation import audit_command
 from mizan.roles import roles_command
+from mizan.search import search_command
 from mizan.signature import sign_command, verify_command
 from mizan.topics import topics_command
 from mizan.trigger import trigger_command
@@ -56,6 +57,7 @@ main.add_command(pay_command)
 main.add_command(remove_demo_command)
 main.add_command(resend_command)
 main.add_command(roles_command)
+main.add_command(search_command)
 main.add_command(sign_command)
 main.add_command(topics_command)
 main.add_command(trigger_command)

@@ -17,6 +17,7 @@ from services.monitor.inspection.inspector import SystemInspector
 from services.monitor.inspection.metrics import register_metrics
 from services.monitor.overview.views import create_overview_blueprint
 from services.monitor.people.views import create_people_blueprint
+from services.monitor.search.views import create_search_blueprint
 from services.monitor.topics.views import create_topics_blueprint
 from shared.console import ui
 from shared.console.error_pages import (
@@ -92,6 +93,7 @@ def make_app(settings: Settings, database: Database, inspector: SystemInspector)
         create_exhausted_deliveries_blueprint(dependencies),
         create_attempts_blueprint(dependencies),
         create_applications_blueprint(dependencies),
+        create_search_blueprint(dependencies),
     ):
         app.register_blueprint(blueprint)
     app.register_error_handler(KafkaUnavailableError, show_kafka_unavailable)

@@ -8,6 +8,7 @@ from shared.domain.intents.intent import new_reference
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import fetch_scalar
 from tests.dashboard.world import WEBHOOK_URL, DashboardWorld
+from tests.monitor.world import MonitorWorld
 
 _INTENT = """
 insert into payment_intents (uuid, application_id, merchant_reference, reference, amount, currency, status,
@@ -67,7 +68,7 @@ MOSTLY_PAID = (
 
 
 def make_intent(
-    world: DashboardWorld,
+    world: DashboardWorld | MonitorWorld,
     merchant_reference: str,
     status: IntentStatus = IntentStatus.REQUIRES_PAYMENT_METHOD,
     *,
@@ -98,7 +99,7 @@ def make_intent(
 
 
 def make_attempt(
-    world: DashboardWorld,
+    world: DashboardWorld | MonitorWorld,
     intent: UUID,
     state: str,
     *,
@@ -117,7 +118,7 @@ def make_attempt(
 
 
 def make_many(
-    world: DashboardWorld,
+    world: DashboardWorld | MonitorWorld,
     count: int,
     *,
     apart: timedelta = timedelta(seconds=1),

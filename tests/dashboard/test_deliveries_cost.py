@@ -9,11 +9,11 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.bounded_search import BATCH, PageRequest
-from services.dashboard.days import first_uuid_at
 from services.dashboard.deliveries.forms import LAST_ID, DeliveryFilters, read_delivery_filters
 from services.dashboard.deliveries.queries import PAGE_SIZE, page_statement
 from services.dashboard.deliveries.search import BY_INTENT_SQL, SCAN_SQL, scan_values
+from shared.console.bounded_search import BATCH, PageRequest
+from shared.console.days import first_uuid_at
 from shared.domain.deliveries.bulk_selection import (
     BATCH_SQL,
     COUNT_SQL,

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard import bounded_search
-from services.dashboard.days import first_uuid_at, start_of_day
 from services.dashboard.deliveries.queries import PAGE_SIZE
+from shared.console import bounded_search
+from shared.console.days import first_uuid_at, start_of_day
 from shared.domain.deliveries.try_results import EVENTS, STATUSES
 from shared.platform.database.pool import fetch_scalar
 from tests.dashboard.delivery_rows import CANCELED, Deliveries

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.dashboard.days import local_day, start_of_day
 from services.dashboard.overview import queries
+from shared.console.days import local_day, start_of_day
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.registry import set_webhook_url
 from shared.domain.deliveries.pause import pause_webhooks

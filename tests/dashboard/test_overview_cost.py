@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.days import first_uuid_at, local_day, start_of_day
 from services.dashboard.overview.queries import NEWEST_TRIED_SQL, PAYMENTS_SQL, SUCCEEDED, TIMES_SQL, TRIED
+from shared.console.days import first_uuid_at, local_day, start_of_day
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER

@@ -9,8 +9,6 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.bounded_search import BATCH, PageRequest
-from services.dashboard.days import first_uuid_at, local_day
 from services.dashboard.payments.forms import PaymentFilters
 from services.dashboard.payments.queries import LAST_ID, PAGE_SIZE, page_statement
 from services.dashboard.payments.search import (
@@ -21,7 +19,9 @@ from services.dashboard.payments.search import (
     SCAN_SQL,
     scan_values,
 )
-from services.dashboard.search_text import SearchText
+from shared.console.bounded_search import BATCH, PageRequest
+from shared.console.days import first_uuid_at, local_day
+from shared.console.search_text import SearchText
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import INDEX_ORDER

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from services.dashboard import bounded_search
-from services.dashboard.days import local_day
-from services.dashboard.search_text import SearchText
+from shared.console import bounded_search
+from shared.console.days import local_day
+from shared.console.search_text import SearchText
 from shared.domain.accounts.roles import Role
 from shared.domain.intents.states import IntentStatus
 from tests.dashboard.payment_rows import make_attempt, make_intent, make_many

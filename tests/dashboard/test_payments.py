@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from services.dashboard.days import local_day, start_of_day
+from shared.console.days import local_day, start_of_day
 from shared.domain.accounts.roles import Role
 from shared.domain.intents.states import IntentStatus
 from tests.constants import UNKNOWN_ID

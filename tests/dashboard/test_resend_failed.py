@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.dashboard.days import local_day
 from services.scheduler.jobs.bulk_resends import BulkResends
+from shared.console.days import local_day
 from shared.domain.accounts.roles import Role
 from shared.domain.deliveries.bulk_selection import BATCH
 from shared.platform.database.pool import fetch_scalar

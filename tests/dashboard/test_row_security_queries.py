@@ -9,7 +9,6 @@ from uuid import uuid4
 from psycopg import Connection
 
 from services.dashboard.applications.queries import count_pending_with_previous_secret, set_methods
-from services.dashboard.bounded_search import PageRequest
 from services.dashboard.deliveries import queries as delivery_queries
 from services.dashboard.deliveries.forms import DeliveryFilters, read_delivery_filters
 from services.dashboard.deliveries.queries import (
@@ -24,7 +23,9 @@ from services.dashboard.overview.queries import count_days, list_delivery_times,
 from services.dashboard.payments.forms import PaymentFilters
 from services.dashboard.payments.queries import find_payment, list_payments, select_payments
 from services.dashboard.payments.search import find_by_index, search_payments
-from services.dashboard.search_text import SearchText
+from shared.console.bounded_search import PageRequest
+from shared.console.days import local_day
+from shared.console.search_text import SearchText
 from shared.domain.accounts.failed_sign_ins import list_failed_sign_ins
 from shared.domain.accounts.members import find_member, find_members_by_email, list_members
 from shared.domain.accounts.sessions import list_sessions
@@ -57,7 +58,7 @@ from tests.dashboard.merchant_rows import MerchantRows, Merchants
 
 def _days(database: Database, rows: MerchantRows) -> object:
     with database.transaction() as connection:
-        counts = count_days(connection, rows.application, datetime.now(UTC).date())
+        counts = count_days(connection, rows.application, local_day(datetime.now(UTC)))
     return counts.created, counts.all_deliveries
 
 

@@ -29,7 +29,7 @@ _OUTCOMES = {
         ChargeStatus.DECLINED, DeclineReason.WRONG_PHONE_OR_BIRTH_YEAR
     ),
 }
-ROWS = Document(ROOT / "docs" / "sandbox.md").rows()
+ROWS = [row for row in Document(ROOT / "docs" / "sandbox.md").rows() if len(row) == 3]
 
 
 @pytest.mark.parametrize(("methods", "number", "what_happens"), ROWS, ids=lambda cell: cell)

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from flask_babel import gettext as _
 
-from services.dashboard.days import first_uuid_at, parse_day, start_of_day
-from services.dashboard.search_text import MAX_SEARCH, SearchText, is_searchable
+from shared.console.days import first_uuid_at, parse_day, start_of_day
+from shared.console.search_text import MAX_SEARCH, SearchText, is_searchable
 from shared.domain.deliveries.try_results import EVENTS, STATUSES, ResponseClass, matching_facets
 from shared.domain.intents.states import EventType
 from shared.platform.uuids import parse_uuid

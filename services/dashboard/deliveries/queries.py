@@ -12,8 +12,8 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
-from services.dashboard.bounded_search import LookedBack
 from services.dashboard.deliveries.forms import DeliveryFilters
+from shared.console.bounded_search import LookedBack
 from shared.domain.deliveries.try_results import FACET_SQL, RESPONSE_BODY_LIMIT
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import in_index_order

@@ -12,10 +12,10 @@ from flask_babel import gettext as _
 from psycopg import Connection
 
 from services.dashboard.access import current_session, record_action
-from services.dashboard.days import local_day, start_of_day
 from services.dashboard.deliveries.forms import read_day
 from services.dashboard.deliveries.labels import day, resend_refusal_text
 from services.dashboard.dependencies import Dependencies
+from shared.console.days import local_day, start_of_day
 from shared.console.requests import wants_part
 from shared.domain.accounts.roles import Permission
 from shared.domain.applications.registry import Application

@@ -6,16 +6,6 @@ delivery after the other (`bounded_search`).
 
 from uuid import UUID
 
-from services.dashboard.bounded_search import (
-    BATCH,
-    Batch,
-    PageRequest,
-    SearchPage,
-    first_day,
-    make_page,
-    scan_newest_first,
-)
-from services.dashboard.days import first_uuid_at, start_of_day
 from services.dashboard.deliveries.forms import LAST_ID, DeliveryFilters
 from services.dashboard.deliveries.queries import (
     HAS_FACET,
@@ -27,7 +17,17 @@ from services.dashboard.deliveries.queries import (
     select_deliveries,
 )
 from services.dashboard.payments.search import find_by_index
-from services.dashboard.search_text import SearchText
+from shared.console.bounded_search import (
+    BATCH,
+    Batch,
+    PageRequest,
+    SearchPage,
+    first_day,
+    make_page,
+    scan_newest_first,
+)
+from shared.console.days import first_uuid_at, start_of_day
+from shared.console.search_text import SearchText
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.database.stable_plans import in_index_order
 

@@ -10,7 +10,6 @@ from flask_babel import gettext as _
 from psycopg import Connection
 
 from services.dashboard.access import record_action
-from services.dashboard.days import first_uuid_at
 from services.dashboard.deliveries import labels
 from services.dashboard.deliveries.forms import DeliveryFilters, read_delivery_filters
 from services.dashboard.deliveries.labels import resend_refusal_text
@@ -26,6 +25,7 @@ from services.dashboard.deliveries.resend_views import BulkResendPages, retry_va
 from services.dashboard.deliveries.search import search_deliveries
 from services.dashboard.deliveries.sent_request import describe_request
 from services.dashboard.dependencies import Dependencies
+from shared.console.days import first_uuid_at
 from shared.console.guard import add_route
 from shared.console.requests import wants_part
 from shared.domain.accounts.roles import Permission

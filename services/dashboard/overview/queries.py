@@ -13,9 +13,9 @@ from uuid import UUID
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from services.dashboard.days import first_uuid_at, start_of_day
 from services.dashboard.deliveries.queries import newest_deliveries_sql
 from services.dashboard.overview.health import TriedDelivery
+from shared.console.days import first_uuid_at, start_of_day
 from shared.domain.deliveries.try_results import NO_URL, ResponseClass, matching_facets
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.stable_plans import read_in_index_order

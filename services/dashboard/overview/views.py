@@ -7,7 +7,6 @@ from uuid import UUID
 from flask import Blueprint, render_template
 from flask.typing import ResponseReturnValue
 
-from services.dashboard.days import local_day, start_of_day
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.overview import labels
 from services.dashboard.overview.charts import ChartBuilder
@@ -22,6 +21,7 @@ from services.dashboard.overview.queries import (
     list_newest_tried,
 )
 from services.dashboard.overview.ttl_cache import TtlCache
+from shared.console.days import local_day, start_of_day
 from shared.console.guard import add_route
 from shared.console.language import current_language
 from shared.domain.accounts.roles import Permission

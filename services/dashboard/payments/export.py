@@ -21,12 +21,12 @@ from flask import Response, abort, request
 from flask.typing import ResponseReturnValue
 
 from services.dashboard.access import record_action
-from services.dashboard.bounded_search import PageRequest, first_day
-from services.dashboard.days import local_day
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.payments.forms import PaymentFilters, read_payment_filters
 from services.dashboard.payments.queries import Payment, PaymentPage, list_payments
 from services.dashboard.payments.search import search_payments
+from shared.console.bounded_search import PageRequest, first_day
+from shared.console.days import local_day
 from shared.domain.applications.registry import Application
 from shared.domain.audit_log import Action
 from shared.platform.database.stable_plans import in_index_order

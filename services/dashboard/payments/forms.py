@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 
-from services.dashboard.days import parse_day, start_of_day
-from services.dashboard.search_text import MAX_SEARCH, SearchText, is_searchable
+from shared.console.days import parse_day, start_of_day
+from shared.console.search_text import MAX_SEARCH, SearchText, is_searchable
 from shared.domain.intents.states import IntentStatus
 
 DECLINABLE = (IntentStatus.REQUIRES_PAYMENT_METHOD, IntentStatus.CANCELED)

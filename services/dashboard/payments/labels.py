@@ -3,7 +3,7 @@
 from flask_babel import lazy_gettext as _
 
 from services.dashboard.payments.forms import FilterError
-from services.dashboard.search_text import MAX_SEARCH
+from shared.console.search_text import MAX_SEARCH
 from shared.domain.attempts.states import AttemptState
 
 ATTEMPT_TONES = {

@@ -13,8 +13,8 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
-from services.dashboard.bounded_search import LookedBack
 from services.dashboard.payments.forms import DECLINABLE, PaymentFilters
+from shared.console.bounded_search import LookedBack
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import IntentStatus
 

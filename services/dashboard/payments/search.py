@@ -9,15 +9,6 @@ from uuid import UUID
 
 from psycopg import Cursor
 
-from services.dashboard.bounded_search import (
-    BATCH,
-    Batch,
-    PageRequest,
-    SearchPage,
-    make_page,
-    scan_newest_first,
-)
-from services.dashboard.days import start_of_day
 from services.dashboard.payments.forms import PaymentFilters
 from services.dashboard.payments.queries import (
     IS_DUPLICATE,
@@ -28,7 +19,16 @@ from services.dashboard.payments.queries import (
     page_values,
     select_payments,
 )
-from services.dashboard.search_text import SearchText
+from shared.console.bounded_search import (
+    BATCH,
+    Batch,
+    PageRequest,
+    SearchPage,
+    make_page,
+    scan_newest_first,
+)
+from shared.console.days import start_of_day
+from shared.console.search_text import SearchText
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.database.stable_plans import in_index_order

@@ -7,8 +7,6 @@ from uuid import UUID
 from flask import Blueprint, abort, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
-from services.dashboard.bounded_search import PageRequest, first_day
-from services.dashboard.days import first_uuid_at
 from services.dashboard.dependencies import Dependencies
 from services.dashboard.payments import labels
 from services.dashboard.payments.export import PaymentExport
@@ -16,6 +14,8 @@ from services.dashboard.payments.forms import PaymentFilters, read_payment_filte
 from services.dashboard.payments.queries import PAGE_SIZE, PaymentPage, find_payment, list_payments
 from services.dashboard.payments.search import search_payments
 from services.dashboard.payments.timeline import build_timeline
+from shared.console.bounded_search import PageRequest, first_day
+from shared.console.days import first_uuid_at
 from shared.console.guard import add_route
 from shared.console.payment_labels import METHODS
 from shared.domain.accounts.roles import Permission

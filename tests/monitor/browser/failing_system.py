@@ -66,6 +66,9 @@ class FailingSystem:
         ):
             reference = self._reference(attempt)
             yield name, f"/attempts/{attempt}", say("Payment attempt %(reference)s", reference=reference)
+        yield "search", "/search", say("Search payments")
+        yield "search, with matches", f"/search?search={'r' * 20}", say("Search payments")
+        yield "search, nothing found", "/search?search=nobody", say("Search payments")
         yield "applications", "/applications", say("Applications")
         yield "applications, none that fits", "/applications?search=nobody", say("Applications")
         yield "application", f"/applications/{self.application}", f"{LONG} shop"

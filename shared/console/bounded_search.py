@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from services.dashboard.days import first_uuid_at, local_day, start_of_day
+from shared.console.days import first_uuid_at, local_day, start_of_day
 from shared.platform.database.pool import Database, StatementTimeoutError, fetch_scalar
 from shared.platform.uuids import uuid7_datetime
 

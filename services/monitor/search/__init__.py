@@ -1,0 +1,1 @@
+"""The search for payments of all merchants."""
