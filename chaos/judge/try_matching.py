@@ -2,12 +2,14 @@
 
 A try has the time when its request began, on the product's clock, and its result. A request belongs to it if it came
 about then and, where the try has an HTTP status, was answered so. As many requests as possible are matched, so that
-none is called a repeat that need not be one.
+none is called a repeat that need not be one. Of several requests that fit a resend, it is the one with the URL and the
+secret of a resend.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 
 from chaos.history import TryShown
 from chaos.judge.receipts import Receipt, read_http_status
@@ -49,7 +51,7 @@ def _match(run: Run, delivery: str) -> MatchedTries:
     try_of: dict[int, int] = {}
     for index in range(len(tries)):
         _assign(index, candidates, try_of, set())
-    _uncross(tries, candidates, try_of)
+    _exchange(tries, candidates, try_of, [is_of_resend(run, receipt) for receipt in receipts])
     receipt_of = {tries[index].number: receipts[place] for place, index in try_of.items()}
     return MatchedTries(
         receipt_of,
@@ -80,12 +82,27 @@ def _assign(index: int, candidates: Sequence[Sequence[int]], try_of: dict[int, i
     return False
 
 
-def _uncross(tries: Sequence[TryShown], candidates: Sequence[Sequence[int]], try_of: dict[int, int]) -> None:
-    """Give earlier tries the earlier receipts, where they fit: requests of a delivery do not overtake each other."""
+def _exchange(
+    tries: Sequence[TryShown],
+    candidates: Sequence[Sequence[int]],
+    try_of: dict[int, int],
+    is_of_resend: Sequence[bool],
+) -> None:
+    """Exchange receipts that fit both of two tries, where that is more probable.
+
+    A resend has the URL and the secret of a resend. Scheduled tries do not overtake each other, but a resend overtakes
+    a scheduled try that hangs: tries are numbered in the order in which they ended.
+    """
     for earlier, later in combinations(sorted(try_of), 2):
         first, second = try_of[earlier], try_of[later]
-        in_order = tries[first].number < tries[second].number
-        if not in_order and earlier in candidates[second] and later in candidates[first]:
+        if later not in candidates[first] or earlier not in candidates[second]:
+            continue
+        if tries[first].scheduled == tries[second].scheduled:
+            is_better = tries[first].number > tries[second].number
+        else:
+            resend, other = (earlier, later) if tries[second].scheduled else (later, earlier)
+            is_better = is_of_resend[other] and not is_of_resend[resend]
+        if is_better:
             try_of[earlier], try_of[later] = second, first
 
 
@@ -115,3 +132,13 @@ def _answer_fits(receipt: Receipt, http_status: int | None) -> bool:
     if http_status is None or receipt.http_status == http_status:
         return True
     return receipt.http_status is None and receipt.answer not in _NO_ANSWER
+
+
+def is_of_resend(run: Run, receipt: Receipt) -> bool:
+    """Return whether the request has a URL and a secret that the application had after a resend was requested."""
+    assert receipt.id is not None
+    since = min((resend.began_at for resend in run.resends.get(receipt.id, ())), default=inf)
+    application = run.applications.get(receipt.application)
+    urls = [] if application is None else [one for one in application.urls if one.value == receipt.url]
+    secrets = [receipt.secret] if receipt.secret else []
+    return all(any(one.overlaps(since, receipt.at) for one in both) for both in (urls, secrets) if both)

@@ -9,7 +9,7 @@ from chaos.judge.changes import earliest_change, sure_changes
 from chaos.judge.receipts import SUCCEEDED, Receipt
 from chaos.judge.rules import Breach, Damage, RuleTable, clock_time
 from chaos.judge.run import Run
-from chaos.judge.try_matching import match_tries
+from chaos.judge.try_matching import is_of_resend, match_tries
 
 TABLE = RuleTable()
 
@@ -209,20 +209,12 @@ def retries_keep_secret_and_url(run: Run) -> Iterator[Breach]:
 @TABLE.add(Damage.WRONG, needs_end=True)
 def resend_uses_current_secret_and_url(run: Run) -> Iterator[Breach]:
     """A resend goes to the URL, and is signed with the secret, that the application has at that time."""
-    for id_, resends in run.resends.items():
+    for id_ in run.resends:
         matched = match_tries(run, id_)
         # With repeats it is not clear which request was the resend.
         if matched.repeats:
             continue
-        since = min(resend.began_at for resend in resends)
         for one in run.tries.get(id_, ()):
             receipt = matched.receipt_of.get(one.number)
-            if receipt is None or one.scheduled:
-                continue
-            application = run.applications[receipt.application]
-            urls = [period for period in application.urls if period.value == receipt.url]
-            secrets = [receipt.secret] if receipt.secret else []
-            if not all(
-                any(one.overlaps(since, receipt.at) for one in both) for both in (urls, secrets) if both
-            ):
+            if receipt is not None and not one.scheduled and not is_of_resend(run, receipt):
                 yield id_, f"the resend received at {clock_time(receipt.at)} has an earlier URL or secret"

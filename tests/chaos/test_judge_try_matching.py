@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from chaos.history import FaultBegan, FaultEnded, Record
+from chaos.history import FaultBegan, FaultEnded, Record, ResendRequested, SecretRolled
 from chaos.judge.changes import earliest_change, sure_changes
 from chaos.judge.run import index_run
 from chaos.judge.try_matching import HELD_BACK_SECONDS, REQUEST_SECONDS, match_tries
@@ -124,3 +124,55 @@ def test_sure_changes_are_those_that_a_client_saw() -> None:
     assert list(sure_changes(intents["late"])) == [CANCELED, SUCCEEDED]
     assert list(sure_changes(intents["card"])) == [SUCCEEDED]
     assert list(sure_changes(intents["open"])) == []
+
+
+@pytest.mark.parametrize(
+    ("requests", "tries", "expected"),
+    [
+        # A resend ends before a scheduled try that hangs, and so has the lower number.
+        (
+            [(10, "hang", "whsec_a"), (16.5, "close", "whsec_new")],
+            [(16.4, "broken_answer", False), (10, "timeout", True)],
+            {1: 16.5, 2: 10},
+        ),
+        # Both at about the same time: the resend has the new secret.
+        (
+            [(17, "close", "whsec_a"), (18, "close", "whsec_new")],
+            [(18, "broken_answer", True), (18, "broken_answer", False)],
+            {1: 17, 2: 18},
+        ),
+        (
+            [(17, "500", "whsec_new"), (17.1, "500", "whsec_a")],
+            [(17, "500", True), (17.1, "500", False)],
+            {1: 17.1, 2: 17},
+        ),
+        # No request has the new secret: the resend is one of those with the old one.
+        (
+            [(17, "500", "whsec_a"), (18, "500", "whsec_a")],
+            [(17, "500", True), (18, "500", False)],
+            {1: 17, 2: 18},
+        ),
+    ],
+)
+def test_resend_is_told_from_a_scheduled_try_by_its_secret(
+    requests: list[tuple[float, str, str]],
+    tries: list[tuple[float, str, bool]],
+    expected: dict[int, float],
+) -> None:
+    """If both requests fit both tries, here because of a fault."""
+    run = RunBuilder()
+    run.register("a", "https://a.test/hook", "whsec_a")
+    for at, answer, secret in requests:
+        run.receive("a", "x", SUCCEEDED, at, secret=secret, url="https://a.test/hook", answer=answer)
+    run.list_delivery("a", "x", SUCCEEDED, "pending", tries)
+    run.add(SecretRolled(at=START + 15.2, application="a", began_at=START + 15, secret="whsec_new"))
+    run.add(
+        ResendRequested(
+            at=START + 16.2, application="a", began_at=START + 16, delivery=_ID, acknowledged=True
+        )
+    )
+    run.add(FaultBegan(at=START + 12, number=1, fault="hang", target="a", details=""))
+    run.add(FaultEnded(at=START + 13, number=1, problem=None))
+    matched = match_tries(index_run(run.records), _ID)
+    found = {number: receipt.at - START for number, receipt in matched.receipt_of.items()}
+    assert found == pytest.approx(expected)
