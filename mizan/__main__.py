@@ -13,6 +13,7 @@ from mizan.doctor import doctor_command
 from mizan.intent import intent_group
 from mizan.keys import keys_group
 from mizan.lag import lag_command
+from mizan.listen import listen_command, restore_command
 from mizan.operator import operator_group
 from mizan.output import CommandGroup
 from mizan.pay import pay_command
@@ -51,11 +52,13 @@ main.add_command(doctor_command)
 main.add_command(intent_group)
 main.add_command(keys_group)
 main.add_command(lag_command)
+main.add_command(listen_command)
 main.add_command(migrate_command)
 main.add_command(operator_group)
 main.add_command(pay_command)
 main.add_command(remove_demo_command)
 main.add_command(resend_command)
+main.add_command(restore_command)
 main.add_command(roles_command)
 main.add_command(search_command)
 main.add_command(sign_command)

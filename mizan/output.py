@@ -18,7 +18,9 @@ class CommandGroup(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         commands = [(name, self.commands[name]) for name in self.list_commands(context)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(_NO_LIMIT)) for name, command in commands])
+            formatter.write_dl(
+                [(name, one.get_short_help_str(_NO_LIMIT)) for name, one in commands if not one.hidden]
+            )
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -43,5 +43,5 @@ def _command_paths(group: click.Group) -> Iterator[list[str]]:
     for name, command in group.commands.items():
         if isinstance(command, click.Group):
             yield from ([name, *rest] for rest in _command_paths(command))
-        else:
+        elif not command.hidden:
             yield [name]
