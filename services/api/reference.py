@@ -1,4 +1,7 @@
-"""Serves the reference for merchants' developers: the OpenAPI document, a page made from it, and the guide. Public."""
+"""Serves the reference for merchants' developers: the OpenAPI document, a page and a Postman collection, and the guide.
+
+All of it is public.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -12,6 +15,7 @@ from services.api.openapi.arabic import make_arabic_page, translate
 from services.api.openapi.document import Document
 from services.api.openapi.markdown import render_document, render_inline
 from services.api.openapi.page import ReferencePage, make_page
+from services.api.openapi.postman import make_collection
 from shared.platform.web.languages import LANGUAGES
 
 # The page needs its own stylesheet, script and icon only, so browsers should allow nothing else.
@@ -47,6 +51,11 @@ def reference_blueprint(make_document: Callable[[], Document], document_path: st
     @routes.get(document_path)
     def openapi_document() -> Response:
         return _cached(Response(encoded(), content_type="application/json"))
+
+    @routes.get("/docs/postman.json")
+    def postman_collection() -> Response:
+        collection = json.dumps(make_collection(document()), ensure_ascii=False, indent=2)
+        return _cached(Response(collection, content_type="application/json"))
 
     @routes.get("/docs")
     def page() -> Response:
