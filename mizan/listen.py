@@ -29,7 +29,7 @@ from shared.domain.applications.registry import get_application, set_webhook_url
 from shared.domain.applications.webhook_secrets import current_secret_version, decrypt_webhook_secret
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.signing import SIGNATURE_HEADER
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
 from shared.platform.keys import open_keys
@@ -46,7 +46,7 @@ _MAX_RESPONSE = 16 * 1024
 _FORWARD_TIMEOUT_S = 10.0
 """As long as Mizan waits for a response."""
 _NOT_FORWARDED = frozenset({"host", "content-length", "connection", "transfer-encoding", "accept-encoding"})
-_OK, _UNAUTHORIZED, _NOT_FOUND, _TOO_LARGE, _BAD_GATEWAY = 200, 401, 404, 413, 502
+_OK, _UNAUTHORIZED, _NOT_FOUND, _TOO_LARGE, _BAD_GATEWAY, _UNAVAILABLE = 200, 401, 404, 413, 502, 503
 
 
 class ListenRefusedError(RefusedError):
@@ -73,8 +73,12 @@ class Listener:
     def handle(self, headers: dict[str, str], body: bytes) -> Response:
         """Verify, forward and print a delivery. Return what Mizan gets as the response."""
         started = monotonic()
-        signature = headers.get(SIGNATURE_HEADER.lower(), "")
-        is_valid = is_signed(body, signature, self.read_secrets())
+        try:
+            secrets = self.read_secrets()
+        except DatabaseUnavailableError:
+            click.secho("the database does not respond: a delivery could not be verified", fg="red", err=True)
+            return Response(_UNAVAILABLE)
+        is_valid = is_signed(body, headers.get(SIGNATURE_HEADER.lower(), ""), secrets)
         response = Response(_UNAUTHORIZED, b"invalid signature")
         if is_valid:
             response = Response(_OK) if self.forward_to is None else self._forward(headers, body)

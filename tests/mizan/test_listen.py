@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,7 +23,7 @@ from mizan.listen import Listener, serve_listener
 from shared.domain.applications.registry import NewApplication, create_application, set_webhook_url
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.deliveries.signing import SIGNATURE_HEADER, sign_body, signing_key
-from shared.platform.database.pool import Database
+from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import WebhookUrl
 from stack.ports import find_free_ports
@@ -97,16 +97,18 @@ def endpoint() -> Iterator[Receiver]:
 
 
 @contextmanager
-def receiving(*secrets: str, forward_to: str | None = None) -> Iterator[str]:
+def receiving(
+    *secrets: str, forward_to: str | None = None, read_secrets: Callable[[], list[str]] | None = None
+) -> Iterator[str]:
     """Yield the URL of a listener in this process."""
-    listener = Listener(lambda: list(secrets or (SECRET,)), forward_to)
+    listener = Listener(read_secrets or (lambda: list(secrets or (SECRET,))), forward_to)
     with serve_listener(listener, OWN_URL) as (server, url), _serving(server):
         yield url
 
 
 @contextmanager
 def _serving(server: ThreadingHTTPServer) -> Iterator[None]:
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield
@@ -187,6 +189,20 @@ def test_endpoint_that_is_not_there_is_502_and_named(capsys: pytest.CaptureFixtu
     with receiving(forward_to=endpoint) as url:
         assert send(url).status_code == 502
     assert f"{endpoint} does not respond (ConnectionError)" in capsys.readouterr().out
+
+
+def test_delivery_that_cannot_be_verified_is_not_forwarded(
+    endpoint: Receiver, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The database does not respond. Mizan tries again later."""
+
+    def fail() -> list[str]:
+        raise DatabaseUnavailableError("gone")
+
+    with receiving(forward_to=endpoint.url, read_secrets=fail) as url:
+        assert send(url).status_code == 503
+    assert endpoint.requests == []
+    assert "the database does not respond" in capsys.readouterr().err
 
 
 def test_redirect_is_not_followed() -> None:
