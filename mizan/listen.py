@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_urlsafe
-from signal import SIGTERM, default_int_handler, signal
+from signal import SIGINT, SIGTERM, default_int_handler, signal
 from time import monotonic
 from typing import Any, TypeGuard
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -135,7 +135,8 @@ def listen_command(application_id: UUID, forward_to: str | None) -> None:
                 _replaced_url(database, application_id, url),
             ):
                 click.echo(f"listening for webhooks of {application_id}; Ctrl-C ends it", err=True)
-                signal(SIGTERM, default_int_handler)
+                for number in (SIGINT, SIGTERM):
+                    signal(number, default_int_handler)
                 with suppress(KeyboardInterrupt):
                     server.serve_forever()
 

@@ -246,7 +246,6 @@ def test_deliveries_of_a_rolled_secret_are_forwarded(listening: Listening, endpo
     [
         (signal.SIGINT, OWN_URL),
         (signal.SIGTERM, OWN_URL),
-        (signal.SIGHUP, OWN_URL),
         (signal.SIGKILL, OWN_URL),
         (signal.SIGKILL, None),
     ],
