@@ -49,6 +49,7 @@ def good(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
         monkeypatch.delenv(name, raising=False)
     for name, value in GOOD.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("STACK_DIR", "/nowhere")  # else a running `make run` of this project would be found
     with restore_logging():
         yield monkeypatch
 

@@ -91,7 +91,6 @@ def test_service_with_a_needless_key_ends_with_a_clear_text(
 ) -> None:
     """As the service itself says it. A service without keys refuses the key for all purposes, too."""
     process = "checkout-verifier" if "verification" in module else module
-    good.setenv("STACK_DIR", "/nowhere")
     needless = [purpose for purpose in KeyPurpose if purpose not in PROCESS_PURPOSES[process]]
     names = [KEY_VARIABLES[purpose] for purpose in needless]
     if not PROCESS_PURPOSES[process]:
