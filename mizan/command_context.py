@@ -12,7 +12,6 @@ from uuid import UUID
 
 import click
 import psycopg
-import requests
 from psycopg import Connection
 
 from shared.domain.audit_log import Action, Actor, add_audit_entry
@@ -191,10 +190,3 @@ def record_application_action(
 ) -> None:
     """Add an action of the acting operator to the audit log of the application's merchant. Details hold no secrets."""
     add_audit_entry(connection, acting_operator(), action, application_id=application_id, details=details)
-
-
-def open_http_session() -> requests.Session:
-    """Return a session without a proxy and without credentials from the environment or a home directory."""
-    session = requests.Session()
-    session.trust_env = False
-    return session

@@ -17,21 +17,17 @@ from uuid import UUID
 import click
 import requests
 
-from mizan.app.applications import parse_application_id
-from mizan.command_context import (
-    command_settings,
-    open_database,
-    open_http_session,
-    record_application_action,
-)
+from mizan.app.applications import application_argument, application_option
+from mizan.app.webhooks import change_webhook_url
+from mizan.command_context import command_settings, open_database
 from mizan.signature import is_signed
-from shared.domain.applications.registry import get_application, set_webhook_url
+from shared.domain.applications.registry import get_application
 from shared.domain.applications.webhook_secrets import current_secret_version, decrypt_webhook_secret
-from shared.domain.audit_log import Action
 from shared.domain.deliveries.signing import SIGNATURE_HEADER
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
+from shared.platform.http_session import open_http_session
 from shared.platform.keys import open_keys
 from shared.platform.outbound_url import WebhookUrl, check_webhook_url
 from shared.platform.sanitize import sanitize_text
@@ -107,14 +103,7 @@ class Listener:
 
 
 @click.command("listen")
-@click.option(
-    "--app",
-    "application_id",
-    metavar="APP",
-    required=True,
-    callback=parse_application_id,
-    help="The application's id, as `mizan app list` shows.",
-)
+@application_option
 @click.option("--forward-to", metavar="URL", help="Your endpoint, such as http://127.0.0.1:3000/webhooks.")
 def listen_command(application_id: UUID, forward_to: str | None) -> None:
     """Receive the deliveries of an application here, until Ctrl-C: verify, print and forward them.
@@ -220,30 +209,24 @@ def _replaced_url(database: Database, application_id: UUID, url: WebhookUrl) -> 
         assert restorer.stdin is not None
         restorer.stdin.write(f"{url}\n".encode())
         restorer.stdin.flush()
-        _set_url(database, application_id, url)
+        with database.transaction() as connection:
+            change_webhook_url(connection, application_id, url)
         yield
 
 
 @click.command("restore-webhook-url", hidden=True)
-@click.argument("application_id", metavar="APP", callback=parse_application_id)
+@application_argument
 def restore_command(application_id: UUID) -> None:
     """Wait until standard input ends. Then restore what `mizan listen` replaced with the URL in its first line."""
     url = sys.stdin.readline().strip()
     sys.stdin.read()
-    with command_settings() as settings, open_database(settings) as database:
-        with database.transaction() as connection:
-            is_replaced = get_application(connection, application_id).webhook_url == url
-        if is_replaced:  # and nobody has set another one meanwhile
-            _set_url(database, application_id, _replaced_by(url))
-
-
-def _set_url(database: Database, application_id: UUID, url: WebhookUrl | None) -> None:
-    with database.transaction() as connection:
-        set_webhook_url(connection, application_id, url)
-        if url is None:
-            record_application_action(connection, Action.WEBHOOK_URL_REMOVED, application_id)
-        else:
-            record_application_action(connection, Action.WEBHOOK_URL_SET, application_id, url=url)
+    with (
+        command_settings() as settings,
+        open_database(settings) as database,
+        database.transaction() as connection,
+    ):
+        if get_application(connection, application_id).webhook_url == url:  # nobody has set another one
+            change_webhook_url(connection, application_id, _replaced_by(url))
 
 
 def _read_secrets(database: Database, box: SecretBox, application_id: UUID) -> list[str]:

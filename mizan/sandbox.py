@@ -6,10 +6,10 @@ from uuid import UUID
 import requests
 from psycopg import Connection
 
-from mizan.command_context import open_http_session
 from shared.domain.applications.provider_accounts import ProviderName, describe_provider_accounts
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
+from shared.platform.http_session import open_http_session
 from shared.platform.settings import Environment, SandboxSettings, Settings
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
 

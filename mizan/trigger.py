@@ -9,11 +9,10 @@ from uuid import UUID, uuid4
 import click
 import requests
 
-from mizan.app.applications import parse_application_id
+from mizan.app.applications import application_option
 from mizan.command_context import (
     command_settings,
     open_database,
-    open_http_session,
     record_application_action,
 )
 from mizan.output import json_option, show_values
@@ -25,6 +24,7 @@ from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.errors import RefusedError
+from shared.platform.http_session import open_http_session
 from shared.platform.settings import SandboxSettings, Settings
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
 
@@ -60,14 +60,7 @@ def _parse_outcome(_context: click.Context, _parameter: click.Parameter, text: s
 
 @click.command("trigger")
 @click.argument("outcome", metavar="EVENT", callback=_parse_outcome)
-@click.option(
-    "--app",
-    "application_id",
-    metavar="APP",
-    required=True,
-    callback=parse_application_id,
-    help="The application's id, as `mizan app list` shows.",
-)
+@application_option
 @json_option
 def trigger_command(outcome: Outcome, application_id: UUID, as_json: bool) -> None:
     """Create an intent of an application and make EVENT happen to it, in the sandbox.

@@ -86,7 +86,7 @@ def _exchange(
     tries: Sequence[TryShown],
     candidates: Sequence[Sequence[int]],
     try_of: dict[int, int],
-    is_of_resend: Sequence[bool],
+    of_resend: Sequence[bool],
 ) -> None:
     """Exchange receipts that fit both of two tries, where that is more probable.
 
@@ -101,7 +101,7 @@ def _exchange(
             is_better = tries[first].number > tries[second].number
         else:
             resend, other = (earlier, later) if tries[second].scheduled else (later, earlier)
-            is_better = is_of_resend[other] and not is_of_resend[resend]
+            is_better = of_resend[other] and not of_resend[resend]
         if is_better:
             try_of[earlier], try_of[later] = second, first
 

@@ -28,6 +28,14 @@ def parse_application_id(_context: click.Context, _parameter: click.Parameter, t
 
 
 application_argument = click.argument("application_id", metavar="APP", callback=parse_application_id)
+application_option = click.option(
+    "--app",
+    "application_id",
+    metavar="APP",
+    required=True,
+    callback=parse_application_id,
+    help="The application's id, as `mizan app list` shows.",
+)
 
 
 @click.command("list")

@@ -1,8 +1,10 @@
 """`mizan app set-webhook`, `roll-secret`, `pause-webhooks` and `resume-webhooks`, and `mizan resend`."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import click
+from psycopg import Connection
 
 from mizan.app.applications import application_argument, parse_webhook_url
 from mizan.command_context import command_settings, open_transaction, record_application_action
@@ -13,6 +15,7 @@ from shared.domain.audit_log import Action
 from shared.domain.deliveries.pause import pause_webhooks, resume_webhooks
 from shared.domain.deliveries.resend import get_application_id, request_resend
 from shared.platform.keys import open_keys
+from shared.platform.outbound_url import WebhookUrl
 from shared.platform.settings import KeyPurpose
 from shared.platform.uuids import parse_uuid
 
@@ -28,12 +31,17 @@ def set_webhook_command(application_id: UUID, url: str | None, remove: bool) -> 
     with command_settings() as settings:
         checked = parse_webhook_url(url, settings)
         with open_transaction(settings) as connection:
-            set_webhook_url(connection, application_id, checked)
-            if checked is None:
-                record_application_action(connection, Action.WEBHOOK_URL_REMOVED, application_id)
-            else:
-                record_application_action(connection, Action.WEBHOOK_URL_SET, application_id, url=checked)
+            change_webhook_url(connection, application_id, checked)
     click.echo("webhook URL removed" if remove else "webhook URL set")
+
+
+def change_webhook_url(connection: Connection[Any], application_id: UUID, url: WebhookUrl | None) -> None:
+    """Set the webhook URL, or remove it, and record that. Raises ApplicationNotFoundError."""
+    set_webhook_url(connection, application_id, url)
+    if url is None:
+        record_application_action(connection, Action.WEBHOOK_URL_REMOVED, application_id)
+    else:
+        record_application_action(connection, Action.WEBHOOK_URL_SET, application_id, url=url)
 
 
 @click.command("roll-secret")

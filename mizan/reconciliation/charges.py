@@ -10,7 +10,6 @@ import msgspec
 import requests
 from psycopg import Cursor
 
-from mizan.command_context import open_http_session
 from mizan.reconciliation.checks import (
     CHECKS,
     MAX_FINDINGS,
@@ -22,6 +21,7 @@ from mizan.reconciliation.checks import (
 )
 from shared.domain.attempts.states import CHARGED, IN_FLIGHT, AttemptState
 from shared.platform.database.pool import Database, fetch_scalar
+from shared.platform.http_session import open_http_session
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
 
 _TIMEOUT_S = 15

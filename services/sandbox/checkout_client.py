@@ -13,6 +13,7 @@ from services.sandbox.scripted_outcomes import RIGHT_CODES
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.errors import RefusedError
+from shared.platform.http_session import open_http_session
 from shared.platform.strict_json import parse_json_object
 
 WAIT_S = 60.0
@@ -70,8 +71,7 @@ class CheckoutClient:
     def __init__(self, checkout_url: str, intent: UUID) -> None:
         self._checkout_url = checkout_url
         self._url = f"{checkout_url}/pay/{intent}"
-        self._session = requests.Session()
-        self._session.trust_env = False  # no proxy and no credentials of the environment
+        self._session = open_http_session()
 
     def close(self) -> None:
         self._session.close()

@@ -4,12 +4,13 @@ from threading import Thread
 from time import sleep
 
 import structlog
-from requests import RequestException, Session
+from requests import RequestException
 from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_attempt
 
 from services.sandbox.charges import SIGNATURE_HEADER, ChargeNotification, sign
 from services.sandbox.ledger import Ledger
 from shared.platform.backoff import backoff_delay
+from shared.platform.http_session import open_http_session
 
 TIMEOUT_S = 5.0
 MAX_RETRIES = 8
@@ -71,9 +72,7 @@ class NotificationSender:
             "Connection": "close",
             SIGNATURE_HEADER: sign(body, self._secret),
         }
-        with Session() as session:
-            # No proxy and no credentials from the environment or a home directory.
-            session.trust_env = False
+        with open_http_session() as session:
             try:
                 with session.post(
                     notification.url,

@@ -7,6 +7,7 @@ import pytest
 
 from shared.domain.dead_letters import topic_reader
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import KafkaSettings, Settings
 from tests.database_roles import open_as
 from tests.monitor.world import MonitorWorld
@@ -54,3 +55,15 @@ def without_kafka(
         with made.serve():
             yield made
         made.inspector.stop()
+
+
+@pytest.fixture
+def unattended(settings: Settings) -> Iterator[MonitorWorld]:
+    """A world with a long statement timeout, so that large tables can be filled."""
+    patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
+    database = Database(patient.database, "monitor", **INDEX_ORDER)
+    world = MonitorWorld(patient, database, database)
+    for name in ("Benghazi Books", "Misrata Music"):
+        world.make_application(name)
+    yield world
+    database.close()

@@ -1,16 +1,11 @@
 """The cost of the application list depends neither on the number of deliveries nor on statistics."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from psycopg import Cursor
 
 from services.monitor.applications.queries import LIST_SQL, list_parameters
-from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import INDEX_ORDER
-from shared.platform.settings import Settings
 from tests.dashboard.query_plans import explain
 from tests.monitor.world import MonitorWorld
 from tests.postgres_statistics import plan_buffers, plan_nodes
@@ -28,18 +23,6 @@ from applications, generate_series(1, %s) as n, lateral (
     select (array['pending', 'pending', 'failed', 'succeeded', 'succeeded'])[1 + mod(n, 5)] as status,
            (array[0, 500, 500, 200, 200])[1 + mod(n, 5)] as code) as given"""
 FEW = 1000
-
-
-@pytest.fixture
-def unattended(settings: Settings) -> Iterator[MonitorWorld]:
-    """A world with a long statement timeout, so that large tables can be filled."""
-    patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
-    database = Database(patient.database, "monitor", **INDEX_ORDER)
-    world = MonitorWorld(patient, database, database)
-    for name in ("Benghazi Books", "Misrata Music"):
-        world.make_application(name)
-    yield world
-    database.close()
 
 
 def cost(cursor: Cursor[Any]) -> int:

@@ -1,7 +1,5 @@
 """The statements of the search for payments use indexes, however many payments there are."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -15,9 +13,6 @@ from services.monitor.search.queries import (
     scan_values,
 )
 from shared.console.search_text import SearchText
-from shared.platform.database.pool import Database
-from shared.platform.database.stable_plans import INDEX_ORDER
-from shared.platform.settings import Settings
 from tests.dashboard.payment_rows import make_many
 from tests.dashboard.query_plans import explain
 from tests.monitor.world import MonitorWorld
@@ -34,18 +29,6 @@ _STATEMENTS = {
     "merchant's reference, beginning": MERCHANT_REFERENCE_PREFIX_SQL,
     "scan": SCAN_SQL,
 }
-
-
-@pytest.fixture
-def unattended(settings: Settings) -> Iterator[MonitorWorld]:
-    """A world with a long statement timeout, so that large tables can be filled."""
-    patient = replace(settings, database=replace(settings.database, statement_timeout_s=250))
-    database = Database(patient.database, "monitor", **INDEX_ORDER)
-    world = MonitorWorld(patient, database, database)
-    for name in ("Benghazi Books", "Misrata Music"):
-        world.make_application(name)
-    yield world
-    database.close()
 
 
 @pytest.mark.parametrize("statistics", ["none", "of an empty table", "fresh"])
