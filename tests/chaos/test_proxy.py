@@ -162,7 +162,7 @@ def test_delay_holds_bytes_back_in_each_direction_and_keeps_their_order() -> Non
         began = monotonic()
         writer.write(b"x")
         assert await reader.readexactly(2) == b"1x"
-        assert 0.4 <= monotonic() - began < 2
+        assert monotonic() - began >= 0.4
         writer.write(b"slow")
         await asyncio.sleep(0.05)
         await proxy.heal("link")

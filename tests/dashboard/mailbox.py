@@ -60,9 +60,10 @@ async def _finish_connections(controller: Controller) -> None:
     """Accept no more connections, and wait for the mails that are being sent: `stop` would leave their sockets open."""
     assert controller.server is not None
     controller.server.close()
-    connections = asyncio.all_tasks() - {asyncio.current_task()}
-    if connections:
-        await asyncio.wait(connections, timeout=30)
+    async with asyncio.timeout(30):
+        # Accepting a connection is a task, which starts another one that serves it.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(tasks)
 
 
 def mail_through(world: DashboardWorld, port: int) -> None:

@@ -232,10 +232,9 @@ def test_host_name_with_a_private_address_gets_no_connection(
     address: str, forbidden_listener: socket.socket
 ) -> None:
     """Like 127.0.0.1.nip.io: the URL alone does not show it."""
-    with open_client(allow_private=False, limit_s=2, resolve_host=lambda _host, _port: [address]) as client:
+    with open_client(allow_private=False, resolve_host=lambda _host, _port: [address]) as client:
         answer = send_one(client, f"https://shop.example:{port_of(forbidden_listener)}/")
     assert answer.failure == TryFailure.BLOCKED_ADDRESS
-    assert answer.duration_ms < 1500
 
 
 def test_host_name_with_several_private_addresses_is_blocked(forbidden_listener: socket.socket) -> None:

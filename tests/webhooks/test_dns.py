@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 import pytest
 
-from services.webhooks.http.client import TryResult, WebhookRequest
+from services.webhooks.http.client import WebhookRequest
 from services.webhooks.http.dns import resolve_host
 from shared.domain.deliveries.try_results import TryFailure
 from tests.waiting import eventually
@@ -58,7 +58,7 @@ def test_a_hanging_lookup_delays_no_other_request(receiver: Receiver) -> None:
             end.wait(20)
         return ["127.0.0.1"]
 
-    with open_client(limit_s=0.5, resolve_host=resolve_or_hang) as client:
+    with open_client(limit_s=3, resolve_host=resolve_or_hang) as client:
         for number in range(40):
             client.start(
                 "hangs",
@@ -67,28 +67,26 @@ def test_a_hanging_lookup_delays_no_other_request(receiver: Receiver) -> None:
                 ),
             )
         client.start("good", WebhookRequest(f"http://shop.example:{receiver.port}/", b"{}", "0"))
-        ((tag, good),) = client.poll(5)
+        ((tag, good),) = collect(client, 1)
         assert (tag, good.status_code) == ("good", 200)
-        answers: list[TryResult] = []
-        while len(answers) < 40:
-            answers += [answer for _, answer in client.poll(5)]
+        answers = [answer for _, answer in collect(client, 40)]
         end.set()
     assert {answer.failure for answer in answers} == {TryFailure.TIMEOUT}
-    assert all(490 <= answer.duration_ms < 900 for answer in answers)
+    assert all(2990 <= answer.duration_ms < 15_000 for answer in answers)
 
 
 def test_a_lookup_counts_towards_the_time_limit(receiver: Receiver) -> None:
     receiver.answer = Reply(hangs=True)
 
     def slow(_host: str, _port: int) -> list[str]:
-        Event().wait(0.7)
+        Event().wait(1.5)
         return ["127.0.0.1"]
 
-    with open_client(limit_s=1.0, resolve_host=slow) as client:
+    with open_client(limit_s=2, resolve_host=slow) as client:
         answer = send_one(client, f"http://shop.example:{receiver.port}/")
         assert answer.failure == TryFailure.TIMEOUT
-        assert 990 <= answer.duration_ms < 1500
-        receiver.answer = Reply(delay_s=0.5)
+        assert 1990 <= answer.duration_ms < 3400  # 3,500 if only the request had the limit
+        receiver.answer = Reply(delay_s=0.6)
         again = send_one(client, f"http://shop.example:{receiver.port}/")
         assert again.status_code == 200  # the next request has the whole limit
 

@@ -118,8 +118,9 @@ class TestResult:
         receiver.answer = Reply(200, b"thanks", delay_s=0.2)
         before = time()
         answer = send_one(client, receiver.url)
-        assert before - 0.01 <= answer.began_at <= before + 0.1
-        assert 200 <= answer.duration_ms < 1000
+        duration_s = answer.duration_ms / 1000
+        assert before - 0.01 <= answer.began_at <= answer.began_at + duration_s <= time() + 0.01
+        assert duration_s >= 0.2
         assert answer.body == b"thanks"
 
     def test_refused_connection_is_a_failure(self, client: WebhookClient[object]) -> None:
@@ -149,7 +150,7 @@ class TestResult:
         with open_client(limit_s=0.3) as client:
             answer = send_one(client, receiver.url)
         assert answer.failure == TryFailure.TIMEOUT
-        assert 290 <= answer.duration_ms < 700
+        assert 290 <= answer.duration_ms < 10_000
 
 
 class TestConnections:
@@ -300,7 +301,7 @@ class TestPoll:
         began = monotonic()
         for _ in range(10):
             assert client.poll(0) == []
-        assert monotonic() - began < 2
+        assert monotonic() - began < 5
 
     def test_poll_waits_as_long_as_requested_despite_timers_of_curl(self, receiver: Receiver) -> None:
         receiver.answer = Reply(hangs=True)
@@ -323,17 +324,17 @@ class TestPoll:
         receiver.answer = Reply(delay_s=0.1)
         client.start("soon", make_request(receiver.url))
         began = monotonic()
-        ((tag, _),) = client.poll(5)
+        ((tag, _),) = client.poll(20)
         assert tag == "soon"
-        assert monotonic() - began < 2
+        assert monotonic() - began < 10
 
     def test_results_are_in_the_order_in_which_requests_end(
         self, receiver: Receiver, client: WebhookClient[object]
     ) -> None:
         receiver.answer = lambda request: Reply(delay_s=float(request.body))
-        for delay_s in (0.6, 0.1, 0.5, 0.2, 0.4, 0.3):
+        for delay_s in (1.3, 0.1, 0.7):
             client.start(delay_s, make_request(receiver.url, str(delay_s).encode()))
-        assert [tag for tag, _ in collect(client, 6)] == [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+        assert [tag for tag, _ in collect(client, 3)] == [0.1, 0.7, 1.3]
 
     def test_tags_need_not_be_hashable_or_unique(
         self, receiver: Receiver, client: WebhookClient[object]
@@ -516,7 +517,7 @@ class TestErrors:
     def test_socket_that_cannot_be_registered_times_out(
         self, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with open_client(limit_s=0.3) as client:
+        with open_client(limit_s=2) as client:
             assert send_one(client, receiver.url).status_code == 200
             working = client._sockets._epoll
             monkeypatch.setattr(client._sockets, "_epoll", _Full(working))

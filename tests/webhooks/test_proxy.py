@@ -392,7 +392,7 @@ class TestMerchantBeyondTheProxy:
         with (
             ScriptedReceiver(script, tls=authority.receiver(SHOP)) as receiver,
             ConnectProxy({f"{PUBLIC}:443": receiver.port}) as proxy,
-            client_of(authority, proxy.settings(), limit_s=1) as client,
+            client_of(authority, proxy.settings(), limit_s=2) as client,
         ):
             assert send_one(client, f"https://{SHOP}/").failure == expected
 
@@ -489,7 +489,7 @@ class TestFaultsOfTheProxy:
     ) -> None:
         """An endless one must not keep the thread busy: all other requests would wait."""
         proxy.answer = NO_ANSWER[what]
-        with client_of(authority, proxy.settings(), limit_s=1) as client:
+        with client_of(authority, proxy.settings(), limit_s=2) as client:
             answer = send_one(client, f"https://{SHOP}/")
             assert (answer.status_code, answer.failure, answer.body) == (
                 None,
