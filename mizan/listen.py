@@ -20,6 +20,7 @@ import requests
 from mizan.app.applications import application_argument, application_option
 from mizan.app.webhooks import change_webhook_url
 from mizan.command_context import command_settings, open_database
+from mizan.sandbox import check_is_test_application
 from mizan.signature import is_signed
 from shared.domain.applications.registry import get_application
 from shared.domain.applications.webhook_secrets import current_secret_version, decrypt_webhook_secret
@@ -106,7 +107,7 @@ class Listener:
 @application_option
 @click.option("--forward-to", metavar="URL", help="Your endpoint, such as http://127.0.0.1:3000/webhooks.")
 def listen_command(application_id: UUID, forward_to: str | None) -> None:
-    """Receive the deliveries of an application here, until Ctrl-C: verify, print and forward them.
+    """Receive the deliveries of a test application here, until Ctrl-C: verify, print and forward them.
 
     It replaces the application's webhook URL meanwhile, and restores it afterwards, also if it is killed. Your endpoint
     gets the same bytes and headers, and Mizan gets its response, so that failures are retried. Without --forward-to
@@ -117,6 +118,8 @@ def listen_command(application_id: UUID, forward_to: str | None) -> None:
         box = open_keys(settings).open_box(KeyPurpose.WEBHOOK_SECRETS)
         with open_database(settings) as database:
             listener = Listener(lambda: _read_secrets(database, box, application_id), forward_to)
+            with database.transaction() as connection:
+                check_is_test_application(connection, application_id)
             listener.read_secrets()  # reports an unknown application, or a key that is missing
             before = _find_url(database, application_id)
             with (

@@ -7,7 +7,7 @@ import click
 from mizan.command_context import command_settings, open_transaction
 from mizan.intent import find_one_intent
 from mizan.output import json_option, show_values
-from mizan.sandbox import check_pays_in_sandbox, require_sandbox
+from mizan.sandbox import check_is_test_application, require_sandbox
 from services.sandbox.checkout_client import WAIT_S, CheckoutClient, Payment
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
@@ -64,7 +64,7 @@ def pay_command(
         require_sandbox(settings)
         with open_transaction(settings) as connection:
             uuid, application_id, _, _ = find_one_intent(connection, name)
-            check_pays_in_sandbox(connection, application_id, payment.method)
+            check_is_test_application(connection, application_id)
         with closing(CheckoutClient(settings.public_urls.checkout, uuid)) as client:
             client.pay(payment, wait_s)
     values = {"uuid": uuid, "status": IntentStatus.SUCCEEDED, "method": payment.method}

@@ -1,4 +1,4 @@
-"""What commands that pay need of the sandbox: whether there is one and handles a payment, and its late settlement."""
+"""What commands that pay need of the sandbox: whether there is one and is used, and its late settlement."""
 
 from typing import Any
 from uuid import UUID
@@ -6,8 +6,8 @@ from uuid import UUID
 import requests
 from psycopg import Connection
 
-from shared.domain.applications.provider_accounts import ProviderName, describe_provider_accounts
-from shared.domain.payment_methods import PaymentMethod
+from shared.domain.applications.modes import ApplicationMode
+from shared.domain.applications.registry import get_application
 from shared.platform.errors import RefusedError
 from shared.platform.http_session import open_http_session
 from shared.platform.settings import Environment, SandboxSettings, Settings
@@ -34,14 +34,10 @@ def require_sandbox(settings: Settings) -> SandboxSettings:
     return settings.sandbox
 
 
-def check_pays_in_sandbox(connection: Connection[Any], application_id: UUID, method: PaymentMethod) -> None:
-    """Raise NoSandboxError if another provider handles this method of the application."""
-    with connection.cursor() as cursor:
-        account = describe_provider_accounts(cursor, application_id).get(method)
-    if account is not None and account.provider is not ProviderName.SANDBOX:
-        raise NoSandboxError(
-            f"refused: {account.provider} handles {method} for this application, not the sandbox"
-        )
+def check_is_test_application(connection: Connection[Any], application_id: UUID) -> None:
+    """Raise NoSandboxError for a live application, and ApplicationNotFoundError."""
+    if get_application(connection, application_id).mode is not ApplicationMode.TEST:
+        raise NoSandboxError("refused: this is a live application, which takes real payments")
 
 
 def find_charge(sandbox: SandboxSettings, intent: UUID) -> str | None:

@@ -41,6 +41,7 @@ def search_command(text: str, since: datetime | None, before: str | None, as_jso
             "created_at": timestamp(found.created_at),
             "merchant": found.merchant,
             "application": found.application,
+            "mode": found.mode,
             "uuid": found.uuid,
             "merchant_reference": found.merchant_reference,
             "reference": found.reference.upper(),

@@ -16,12 +16,11 @@ from mizan.command_context import (
     record_application_action,
 )
 from mizan.output import json_option, show_values
-from mizan.sandbox import check_pays_in_sandbox, find_charge, require_sandbox, settle_as_paid
+from mizan.sandbox import check_is_test_application, find_charge, require_sandbox, settle_as_paid
 from services.sandbox.checkout_client import WAIT_S, CheckoutClient, NotPaidError, Payment
 from shared.domain.applications.credentials import CredentialKind, issue_credential, revoke_credential
 from shared.domain.audit_log import Action
 from shared.domain.intents.states import IntentStatus
-from shared.domain.payment_methods import PaymentMethod
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.errors import RefusedError
 from shared.platform.http_session import open_http_session
@@ -75,7 +74,7 @@ def trigger_command(outcome: Outcome, application_id: UUID, as_json: bool) -> No
         with open_database(settings) as database:
             if outcome is not Outcome.CANCELED:
                 with database.transaction() as connection:
-                    check_pays_in_sandbox(connection, application_id, PaymentMethod.CARD)
+                    check_is_test_application(connection, application_id)
             expires_at = None if outcome is Outcome.SUCCEEDED else _shortest_expiry(database)
             uuid = _create_intent(settings, database, application_id, expires_at)
         with closing(CheckoutClient(settings.public_urls.checkout, uuid)) as client:

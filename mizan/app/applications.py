@@ -6,6 +6,7 @@ import click
 
 from mizan.command_context import command_settings, open_transaction, record_application_action
 from mizan.output import json_option, show_table, show_values, timestamp
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.registry import NewApplication, create_application, list_applications
 from shared.domain.audit_log import Action
 from shared.domain.payment_methods import PaymentMethod
@@ -50,6 +51,7 @@ def list_command(as_json: bool) -> None:
                 "application_id": application.id,
                 "created_at": timestamp(application.created_at),
                 "methods": application.methods,
+                "mode": application.mode,
                 "name": application.name,
                 "merchant": application.merchant_name,
                 "merchant_id": application.merchant_id,
@@ -86,9 +88,21 @@ def _parse_methods(
     "--merchant",
     help="A merchant's id or name; a new name creates a merchant. [default: a new one, named like the application]",
 )
+@click.option(
+    "--live",
+    "is_live",
+    is_flag=True,
+    help="For real payments at the merchant's own provider accounts. [default: for tests, at the sandbox]",
+)
 @json_option
 def create_command(
-    name: str, webhook_url: str | None, methods: frozenset[PaymentMethod], merchant: str | None, as_json: bool
+    *,
+    name: str,
+    webhook_url: str | None,
+    methods: frozenset[PaymentMethod],
+    merchant: str | None,
+    is_live: bool,
+    as_json: bool,
 ) -> None:
     """Create an application and print its credentials, which are shown once."""
     with command_settings() as settings:
@@ -98,6 +112,7 @@ def create_command(
             merchant=merchant and (parse_uuid(merchant) or merchant),
             methods=methods,
             webhook_url=parse_webhook_url(webhook_url, settings),
+            mode=ApplicationMode.LIVE if is_live else ApplicationMode.TEST,
         )
         with open_transaction(settings) as connection:
             created = create_application(connection, box, new)
@@ -106,6 +121,7 @@ def create_command(
                 Action.APPLICATION_CREATED,
                 created.id,
                 name=name.strip(),
+                mode=new.mode,
                 methods=sorted(methods),
                 url=new.webhook_url,
             )

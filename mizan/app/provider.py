@@ -29,7 +29,7 @@ from shared.platform.strict_json import MAX_BYTES, parse_json_object
 @click.option(
     "--provider",
     "adapter_name",
-    type=click.Choice([adapter.value for adapter in ProviderName]),
+    type=click.Choice([adapter.value for adapter in REQUIRED_CREDENTIALS]),
     required=True,
 )
 @click.option(
@@ -42,7 +42,7 @@ from shared.platform.strict_json import MAX_BYTES, parse_json_object
 def set_provider_command(
     application_id: UUID, method_name: str, adapter_name: str, file: TextIO | None, as_json: bool
 ) -> None:
-    """Set the provider account for a payment method of an application. Started attempts keep their account."""
+    """Set the provider account for a payment method of a live application. Started attempts keep their account."""
     method, adapter = PaymentMethod(method_name), ProviderName(adapter_name)
     credentials = _prompt_credentials(adapter) if file is None else _read_credentials(file)
     with command_settings() as settings:

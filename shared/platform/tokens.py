@@ -6,12 +6,13 @@ import string
 
 _ALPHABET = string.ascii_letters + string.digits
 _LENGTH = 32  # 190 bits, out of reach of any search, so a plain fast hash is enough
-_PREFIX_LENGTH = 9
+_SHOWN_LENGTH = 6
 WEBHOOK_SECRET_PREFIX = "whsec_"  # noqa: S105  not a secret itself
 
 
-def new_api_key() -> str:
-    return f"pk_{_random()}"
+def new_api_key(mode: str) -> str:
+    """Return a key that says whether it is for tests or for real payments: `pk_test_…`, `pk_live_…`."""
+    return f"pk_{mode}_{_random()}"
 
 
 def new_access_token() -> str:
@@ -33,7 +34,8 @@ def hash_token(text: str) -> bytes:
 
 def token_prefix(text: str) -> str:
     """Return its beginning: enough for people to recognise it, far too little to guess it."""
-    return text[:_PREFIX_LENGTH]
+    kind, _, random = text.rpartition("_")
+    return f"{kind}_{random[:_SHOWN_LENGTH]}"
 
 
 def _random() -> str:

@@ -35,6 +35,7 @@ def test_provider_credentials_are_decrypted_with_the_keys_of_the_process(
     world: CheckoutWorld, process: str
 ) -> None:
     world.settings = with_own_keys(world.settings, process)
+    world.use_live_application()
     with world.database.transaction() as connection:
         account = set_provider_account(
             connection,
@@ -95,6 +96,7 @@ def test_page_says_try_again_while_credentials_cannot_be_unwrapped(
     world: CheckoutWorld, kms: TransitServer
 ) -> None:
     """Before anything is charged. It works again when the KMS is back."""
+    world.use_live_application()
     with world.database.transaction() as connection:
         set_provider_account(
             connection,

@@ -36,7 +36,7 @@ def _answers(world: CheckoutWorld) -> list[tuple[str | None, str | None, int | N
 
 def _charge(world: CheckoutWorld, intent: Intent, attempt: UUID) -> None:
     """Have the bank charge the attempt, without telling us."""
-    provider = world.dependencies.providers._configure(None)
+    provider = world.dependencies.providers._sandbox(None)
     assert provider is not None
     payment = PaymentRequest(
         attempt, intent.uuid, PaymentMethod.CARD, intent.amount, intent.currency, "ar", lambda: False

@@ -16,6 +16,7 @@ from services.checkout.app import make_app
 from services.checkout.payments import payment_service
 from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.verification_requests import VerificationRequests
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.provider_accounts import ProviderName, set_provider_account
 from shared.domain.applications.registry import NewApplication
 from shared.domain.attempts.provider_exchange import (
@@ -56,6 +57,7 @@ def plutu() -> Iterator[FakePlutu]:
 
 @pytest.fixture
 def accounts(world: CheckoutWorld) -> dict[PaymentMethod, UUID]:
+    world.use_live_application()
     return {method: _set_plutu(world, method) for method in PaymentMethod}
 
 
@@ -188,7 +190,7 @@ def test_untrusted_notifications_are_refused(
     # With a valid signature, but at the address of another attempt.
     elsewhere = back.rpartition("/")[0] + f"/{shop.attempt_ids(other)[0]}"
     requests.get(f"{elsewhere}?{query}", timeout=10)
-    stranger = shop.make_application(NewApplication("another shop"))
+    stranger = shop.make_application(NewApplication("another shop", mode=ApplicationMode.LIVE))
     of_others = f"{shop.url}/providers/plutu/callbacks/{_set_plutu(shop, PaymentMethod.CARD, stranger.id)}"
     assert requests.post(of_others, data=signed(honest), timeout=10).status_code == 404
     assert requests.post(f"{shop.url}/providers/plutu/callbacks/{uuid4()}", timeout=10).status_code == 404

@@ -12,6 +12,7 @@ from services.checkout.dependencies import Dependencies, build_dependencies
 from services.checkout.verification.verifier import MAX_CONCURRENT_INQUIRIES, Verifier, verifier_loop
 from services.scheduler.jobs.relay import OutboxRelay
 from services.scheduler.jobs.verification_requests import VerificationRequests
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
@@ -70,6 +71,11 @@ class CheckoutWorld:
         """Shorten the timeout for payments that no provider responds to. Call it before the pages are served."""
         checkout = replace(self.settings.checkout, provider_timeout_s=0.5)
         self.settings = replace(self.settings, checkout=checkout)
+
+    def use_live_application(self) -> None:
+        """Let intents be made for an application that takes real payments, at first without any provider account."""
+        new = NewApplication("shop", "Tripoli Coffee", mode=ApplicationMode.LIVE)
+        self.application = self.make_application(new)
 
     def make_application(self, new: NewApplication) -> CreatedApplication:
         with self.database.transaction() as connection:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.domain.intents.states import IntentStatus
 from tests.dashboard.delivery_rows import CANCELED, Deliveries
@@ -37,7 +38,7 @@ class BusyShop:
 
 def open_busy_shop(world: DashboardWorld, merchant_id: UUID, name: str = "مكتبة بنغازي Books") -> BusyShop:
     with world.database.transaction() as connection:
-        new = NewApplication(name, merchant_id, webhook_url=WEBHOOK_URL)
+        new = NewApplication(name, merchant_id, webhook_url=WEBHOOK_URL, mode=ApplicationMode.LIVE)
         created = create_application(connection, world.box, new)
     deliveries = Deliveries(world.database, created.id)
     payment = _paid_twice(world, created.id)

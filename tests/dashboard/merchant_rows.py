@@ -76,8 +76,8 @@ def fill_merchant(world: DashboardWorld, name: str) -> MerchantRows:
             world.box,
             application,
             PaymentMethod.CARD,
-            provider=ProviderName.SANDBOX,
-            credentials={},
+            provider=ProviderName.PLUTU,
+            credentials={"api_key": "k", "access_token": "t", "secret_key": "s"},
         )
         actor = Actor(email, member, "203.0.113.7")
         for action in (Action.SIGNED_IN, Action.CREDENTIAL_ISSUED):

@@ -13,13 +13,18 @@ from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import create_merchant
 from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.settings import WebhookSettings
-from shared.platform.tokens import hash_token
+from shared.platform.tokens import hash_token, token_prefix
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld, Merchant
 from tests.logs import capture_logs
 from tests.page_client import PageClient
 
-_SECRET = re.compile(r"(?<![\w-])(?:pk_|at_|whsec_)[A-Za-z0-9]{32}(?![\w-])")
+_SECRET = re.compile(r"(?<![\w-])(?:pk_test_|pk_live_|at_|whsec_)[A-Za-z0-9]{32}(?![\w-])")
+
+
+def find_secrets(page: str) -> list[str]:
+    """Return the API key, the access token and the webhook secret. An example repeats the first two."""
+    return list(dict.fromkeys(_SECRET.findall(page)))
 
 
 def create(person: PageClient, **fields: Any) -> requests.Response:
@@ -38,7 +43,7 @@ def test_list_contains_only_the_merchants_own_applications(pages: DashboardWorld
     owner = pages.person(Role.OWNER)
     owner.open("/")
     assert owner.title == "Applications"
-    assert "Tripoli Coffee shop Bank card Sadad Adfali https://shop.example.ly/hooks" in owner.text
+    assert "Tripoli Coffee shop Live mode Bank card Sadad Adfali https://shop.example.ly/hooks" in owner.text
     assert f'href="/applications/{pages.application.id}"' in owner.response.text
     assert "Misrata" not in owner.text
     assert str(other.application.id) not in owner.response.text
@@ -55,18 +60,23 @@ def test_an_empty_list_says_what_to_do(pages: DashboardWorld, role: Role, may_cr
     assert ("An owner of your team can create one." in person.text) is not may_create
 
 
-def test_an_application_is_created_with_working_credentials(pages: DashboardWorld) -> None:
+@pytest.mark.parametrize(
+    ("fields", "mode"), [({}, "test"), ({"mode": "live"}, "live"), ({"mode": "Live"}, "test")]
+)
+def test_an_application_is_created_with_working_credentials(
+    pages: DashboardWorld, fields: dict[str, str], mode: str
+) -> None:
     owner = pages.person(Role.OWNER)
-    answer = create(owner)
+    answer = create(owner, **fields)
     assert (answer.status_code, owner.title) == (200, "The application was created")
-    key, token, secret = _SECRET.findall(answer.text)
-    assert (key[:3], token[:3], secret[:6]) == ("pk_", "at_", "whsec_")
-    assert answer.text.count("data-copy ") == 3
+    key, token, secret = find_secrets(answer.text)
+    assert (key[:8], token[:3], secret[:6]) == (f"pk_{mode}_", "at_", "whsec_")
+    assert answer.text.count("data-copy ") == 4
     assert "shown this once" in owner.text
-    ((made, url, merchant),) = pages.rows(
-        "select id, webhook_url, merchant_id from applications where name = 'Online shop'"
+    ((made, url, merchant, made_mode),) = pages.rows(
+        "select id, webhook_url, merchant_id, mode from applications where name = 'Online shop'"
     )
-    assert (url, merchant) == ("https://shop.example.ly/hook", pages.merchant.id)
+    assert (url, merchant, made_mode) == ("https://shop.example.ly/hook", pages.merchant.id, mode)
     hashes = pages.rows("select hash from credentials where application_id = %s order by kind", made)
     assert hashes == [(hash_token(token),), (hash_token(key),)]
     methods = pages.rows("select method from application_methods where application_id = %s order by 1", made)
@@ -76,6 +86,7 @@ def test_an_application_is_created_with_working_credentials(pages: DashboardWorl
     ((details,),) = pages.rows("select details from audit_log where action = 'application_created'")
     assert details == {
         "name": "Online shop",
+        "mode": mode,
         "methods": ["card", "sadad"],
         "url": "https://shop.example.ly/hook",
     }
@@ -85,7 +96,7 @@ def test_secrets_of_a_new_application_are_shown_once(pages: DashboardWorld) -> N
     """Not on later pages, in the audit log or in the log of the service."""
     with capture_logs(level="DEBUG") as log:
         owner = pages.person(Role.OWNER)
-        secrets = _SECRET.findall(create(owner).text)
+        secrets = find_secrets(create(owner).text)
         ((made,),) = pages.rows("select id from applications where name = 'Online shop'")
         seen = [
             owner.open(path).text
@@ -103,7 +114,7 @@ def test_secrets_of_a_new_application_are_shown_once(pages: DashboardWorld) -> N
         assert secret not in kept
         assert secret not in log.getvalue()
         assert not any(secret in page for page in seen)
-    assert f"{secrets[0][:9]}…" in seen[1]
+    assert f"{token_prefix(secrets[0])}…" in seen[1]
 
 
 def test_form_sent_twice_creates_one_application(pages: DashboardWorld) -> None:
@@ -202,7 +213,7 @@ def test_all_errors_are_shown_at_once_and_the_input_stays(pages: DashboardWorld)
     answer = create(owner, name="", methods=[], url="ftp://shop.example.ly")
     assert answer.text.count('class="error"') == 3
     assert 'value="ftp://shop.example.ly"' in answer.text
-    assert " checked" not in answer.text
+    assert answer.text.count(" checked") == 1  # the mode
     answer = send(owner, name="Online shop", methods=["adfali"], url="")
     assert answer.status_code == 200
     assert pages.rows("select webhook_url from applications where name = 'Online shop'") == [(None,)]

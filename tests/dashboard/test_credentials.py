@@ -8,13 +8,13 @@ import pytest
 import requests
 
 from shared.domain.accounts.roles import Role
-from shared.platform.tokens import hash_token
+from shared.platform.tokens import hash_token, token_prefix
 from tests.clock import Clock
 from tests.dashboard.world import DashboardWorld
 from tests.logs import capture_logs
 from tests.page_client import PageClient
 
-_SECRET = re.compile(r"(?<![\w-])(?:pk|at)_[A-Za-z0-9]{32}(?![\w-])")
+_SECRET = re.compile(r"(?<![\w-])(?:pk_live|at)_[A-Za-z0-9]{32}(?![\w-])")
 KINDS = ["api_key", "access_token"]
 
 
@@ -45,9 +45,9 @@ def test_a_credential_is_issued_and_shown_once(pages: DashboardWorld, role: Role
         assert "data-copy " in answer.text
         later = person.open(page_of(pages)).text + person.open("/audit").text
     assert pages.rows("select kind from credentials where hash = %s", hash_token(text)) == [(kind,)]
-    assert f"{text[:9]}…" in later
+    assert f"{token_prefix(text)}…" in later
     ((details,),) = pages.rows("select details from audit_log where action = 'credential_issued'")
-    assert details == {"kind": kind, "prefix": text[:9]}
+    assert details == {"kind": kind, "prefix": token_prefix(text)}
     assert text not in later
     assert text not in log.getvalue()
 
@@ -56,7 +56,7 @@ def test_list_of_credentials_shows_last_use_and_state(pages: DashboardWorld, clo
     viewer = pages.person(Role.VIEWER)
     viewer.open(page_of(pages))
     assert viewer.text.count("never Active") == 2
-    assert f"{pages.application.api_key[:9]}…" in viewer.text
+    assert f"{token_prefix(pages.application.api_key)}…" in viewer.text
     assert pages.application.api_key not in viewer.response.text
     pages.run("update credentials set last_used_at = '2026-03-01 10:15:00Z' where kind = 'api_key'")
     pages.run("update credentials set revoked_at = '2026-03-02 11:45:00Z' where kind = 'access_token'")
@@ -112,7 +112,7 @@ def test_a_credential_is_revoked_once(pages: DashboardWorld, clock: Clock) -> No
     assert pages.rows("select id, revoked_at from credentials order by id") == before
     assert [str(row[0]) for row in before if row[1]] == [first]
     ((details,),) = pages.rows("select details from audit_log where action = 'credential_revoked'")
-    assert details == {"kind": "api_key", "prefix": pages.application.api_key[:9]}
+    assert details == {"kind": "api_key", "prefix": token_prefix(pages.application.api_key)}
 
 
 def test_revoking_the_only_credential_has_a_stronger_warning(pages: DashboardWorld) -> None:

@@ -14,7 +14,7 @@ from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import DecryptionError
 from shared.platform.settings import KeyPurpose
 from tests.dashboard.delivery_rows import Deliveries
-from tests.dashboard.test_applications import _SECRET, create
+from tests.dashboard.test_applications import create, find_secrets
 from tests.dashboard.test_delivery_page import show
 from tests.dashboard.test_provider_accounts import SECRETS, save
 from tests.dashboard.world import DashboardWorld
@@ -33,7 +33,7 @@ def own(world: DashboardWorld) -> DashboardWorld:
 def test_new_application_shows_a_secret_that_only_the_webhook_keys_decrypt(own: DashboardWorld) -> None:
     """Its form works with the session keys."""
     with own.serve():
-        _, _, secret = _SECRET.findall(create(own.person(Role.OWNER)).text)
+        _, _, secret = find_secrets(create(own.person(Role.OWNER)).text)
     ((made,),) = own.rows("select id from applications where name = 'Online shop'")
     with own.database.transaction() as connection:
         for purpose, box in BOXES.items():

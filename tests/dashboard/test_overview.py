@@ -8,10 +8,12 @@ import pytest
 from services.dashboard.overview import queries
 from shared.console.days import local_day, start_of_day
 from shared.domain.accounts.roles import Role
-from shared.domain.applications.registry import set_webhook_url
+from shared.domain.applications.modes import ApplicationMode
+from shared.domain.applications.registry import NewApplication, create_application, set_webhook_url
 from shared.domain.deliveries.pause import pause_webhooks
 from shared.domain.intents.states import IntentStatus
 from tests.clock import Clock
+from tests.dashboard.delivery_rows import Deliveries
 from tests.dashboard.payment_rows import deliver_all, make_delivery, make_intent, make_many
 from tests.dashboard.world import DashboardWorld
 from tests.page_client import PageClient
@@ -31,21 +33,58 @@ def figures(person: PageClient) -> dict[str, str]:
     return {name: value.replace("\xa0", " ") for name, value in _FIGURE.findall(person.response.text)}
 
 
-def test_overview_of_a_new_application_shows_the_first_steps_to_every_role(pages: DashboardWorld) -> None:
-    with pages.database.transaction() as connection:
-        set_webhook_url(connection, pages.application.id, None)
+def test_steps_of_get_started_tick_themselves(pages: DashboardWorld) -> None:
+    """For every role. A merchant's other application does not count, except that it may be the live one."""
+    pages.merchant = pages.make_merchant("Benghazi Books", ApplicationMode.TEST)
+    pages.application = pages.merchant.application
     people = [pages.person(role) for role in Role]
-    for person in people:
-        overview(pages, person)
-        assert "First steps" in person.text
-        assert "Issue credentials Done" in person.text
-        assert "Set your webhook Done" not in person.text
-    pages.run("update credentials set revoked_at = now() where kind = 'access_token'")
-    for person in people:
-        assert "Issue credentials Done" not in overview(pages, person).text
+    steps = (
+        "Create a payment intent",
+        "Take a payment",
+        "Verify a webhook",
+        "Handle a payment that fails",
+        "Go live",
+    )
+
+    def done() -> list[str]:
+        found = {
+            tuple(step for step in steps if f"{step} Done" in overview(pages, one).text) for one in people
+        }
+        (same_for_all,) = found
+        assert f"{len(same_for_all)} of 5 steps done" in people[0].text
+        is_open = 'id="get-started" open>' in people[0].response.text
+        assert is_open == (len(same_for_all) < len(steps))
+        return list(same_for_all)
+
+    other = pages.make_merchant("Other").application.id
+    make_intent(pages, "of another", IntentStatus.SUCCEEDED, application_id=other)
+    Deliveries(pages.database, other).make("succeeded", 200)
+    assert done() == []
     make_intent(pages, "order 1")
-    for person in people:
-        assert "First steps" not in overview(pages, person).text
+    assert done() == [steps[0]]
+    make_intent(pages, "order 2", IntentStatus.SUCCEEDED)
+    assert done() == list(steps[:2])
+    deliveries = Deliveries(pages.database, pages.application.id)
+    deliveries.make("failed", 500)
+    assert done() == list(steps[:2])
+    deliveries.make("succeeded", 200)
+    assert done() == list(steps[:3])
+    deliveries.make("succeeded", 200, event="payment_intent.canceled")
+    assert done() == list(steps[:4])
+    with pages.database.transaction() as connection:
+        new = NewApplication("live shop", pages.merchant.id, mode=ApplicationMode.LIVE)
+        create_application(connection, pages.box, new)
+    assert done() == list(steps)
+
+
+def test_get_started_has_the_address_and_a_call(pages: DashboardWorld) -> None:
+    pages.merchant = pages.make_merchant("Benghazi Books", ApplicationMode.TEST)
+    pages.application = pages.merchant.application
+    text = overview(pages, pages.person(Role.VIEWER)).text
+    api = pages.settings.public_urls.api
+    assert f"curl -sS '{api}/api/v1/payment-intents'" in text
+    assert "X-API-Key: pk_test_…" in text
+    assert "Test application. Its customers pay in the sandbox, and no money moves." in text
 
 
 def test_overview_sums_payments_of_the_last_fourteen_days(pages: DashboardWorld) -> None:

@@ -1,29 +1,16 @@
 """Provider accounts are set by owners, and their credentials are never shown again."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-
-import pytest
 import requests
 
 from shared.domain.accounts.roles import Role
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.provider_accounts import current_provider_accounts
 from shared.domain.payment_methods import PaymentMethod
-from shared.platform.settings import SandboxSettings
 from tests.dashboard.world import DashboardWorld
 from tests.logs import capture_logs
 from tests.page_client import PageClient
 
 SECRETS = {"api_key": "hush-key-1", "access_token": "hush-token-1", "secret_key": "hush-secret-1"}
-
-
-@pytest.fixture
-def with_sandbox(world: DashboardWorld) -> Iterator[DashboardWorld]:
-    sandbox = SandboxSettings("http://127.0.0.1:9", "0123456789abcdef", Path("unused.sqlite"))
-    world.settings = replace(world.settings, sandbox=sandbox)
-    with world.serve():
-        yield world
 
 
 def page_of(world: DashboardWorld, method: str = "card") -> str:
@@ -86,39 +73,31 @@ def test_credential_fields_are_hidden_and_not_autocompleted(pages: DashboardWorl
     assert page.count('type="password"') == page.count('autocomplete="off"') == 3
 
 
-def test_sandbox_cannot_be_chosen_where_there_is_none(pages: DashboardWorld) -> None:
-    """As in production. A method without an account is not offered, and the page says so."""
-    owner = pages.person(Role.OWNER)
-    assert "Use the sandbox" not in owner.open(page_of(pages)).text
-    assert save(pages, owner, adapter="sandbox").status_code == 422
-    assert pages.rows("select count(*) from provider_accounts") == [(0,)]
-    owner.open(settings_of(pages))
-    assert owner.text.count("Not offered It is enabled, but has no account that can be used.") == 3
-    assert "A method without an account is not offered to customers." in owner.text
-
-
-def test_method_without_an_account_uses_the_sandbox_if_there_is_one(with_sandbox: DashboardWorld) -> None:
-    owner = with_sandbox.person(Role.OWNER)
-    owner.open(settings_of(with_sandbox))
-    assert owner.text.count("They pay in the sandbox: no money moves.") == 3
-    save(with_sandbox, owner, "sadad", adapter="sandbox")
-    assert "They pay in the sandbox: no money moves. Sandbox" in owner.text
-    save(with_sandbox, owner, "card", adapter="plutu", **SECRETS)
-    assert owner.text.count("They pay in the sandbox: no money moves.") == 2
-    assert "They pay with real money." in owner.text
-    owner.post(f"{settings_of(with_sandbox)}/methods", methods="card")
-    assert owner.text.count("It is not enabled.") == 2
-
-
-def test_sandbox_account_is_not_offered_where_there_is_no_sandbox(pages: DashboardWorld) -> None:
-    """The same rule as in the checkout."""
+def test_live_application_never_pays_in_the_sandbox(pages: DashboardWorld) -> None:
+    """A method without an account is not offered, nor one with an account of the sandbox from earlier versions."""
     pages.run(
         "insert into provider_accounts (application_id, method, adapter) select id, 'card', 'sandbox' from applications"
     )
     owner = pages.person(Role.OWNER)
+    assert save(pages, owner, adapter="sandbox").status_code == 422
     owner.open(settings_of(pages))
-    assert "It is enabled, but has no account that can be used. Sandbox" in owner.text
-    assert owner.text.count("Not offered") == 3
+    assert owner.text.count("Not offered It is enabled, but has no account that can be used.") == 3
+    assert "A method without an account is not offered to customers." in owner.text
+    owner.post(f"{settings_of(pages)}/methods", methods="card")
+    assert owner.text.count("It is not enabled.") == 2
+
+
+def test_test_application_pays_in_the_sandbox_and_has_no_provider_account(pages: DashboardWorld) -> None:
+    pages.merchant = pages.make_merchant("Benghazi Books", ApplicationMode.TEST)
+    pages.application = pages.merchant.application
+    owner = pages.person(Role.OWNER)
+    owner.open(settings_of(pages))
+    assert owner.text.count("They pay in the sandbox: no money moves.") == 3
+    assert "Set account" not in owner.text
+    owner.open(page_of(pages))
+    assert owner.response.status_code == 404
+    assert owner.post(page_of(pages), adapter="plutu", **SECRETS).status_code == 404
+    assert pages.rows("select count(*) from provider_accounts") == [(0,)]
 
 
 def test_unknown_providers_and_methods_are_refused(pages: DashboardWorld) -> None:

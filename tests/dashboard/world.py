@@ -10,6 +10,7 @@ from services.dashboard.app import make_app
 from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.merchants import create_merchant
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
@@ -47,11 +48,11 @@ class DashboardWorld:
         self.merchant = self.make_merchant("Tripoli Coffee")
         self.application = self.merchant.application
 
-    def make_merchant(self, name: str) -> Merchant:
+    def make_merchant(self, name: str, mode: ApplicationMode = ApplicationMode.LIVE) -> Merchant:
         """Create a merchant with one application that has a webhook URL."""
         with self.database.transaction() as connection:
             merchant_id = create_merchant(connection, name)
-            new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
+            new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL, mode=mode)
             return Merchant(merchant_id, name, create_application(connection, self.box, new))
 
     def make_member(self, role: Role, merchant: Merchant | None = None, email: str | None = None) -> str:

@@ -12,7 +12,7 @@ import pytest
 from shared.domain.applications.webhook_secrets import decrypt_webhook_secret
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
-from shared.platform.tokens import hash_token
+from shared.platform.tokens import hash_token, token_prefix
 from stack.ports import find_free_ports
 from tests.clock import Clock
 from tests.constants import UNKNOWN_ID
@@ -67,10 +67,13 @@ def test_applications_are_listed_oldest_first(mizan: Mizan) -> None:
         "--webhook-url",
         "https://shop.example.ly/hook",
     )
-    second = _create(mizan, *options, name="second")
+    second = _create(mizan, *options, "--live", name="second")
     listed = json.loads(mizan("list", "--json").stdout)["applications"]
     assert [row["application_id"] for row in listed] == [first["application_id"], second["application_id"]]
     assert listed[0]["methods"] == ["card", "sadad", "adfali"]
+    assert [row["mode"] for row in listed] == ["test", "live"]
+    assert first["api_key"].startswith("pk_test_")
+    assert second["api_key"].startswith("pk_live_")
     assert listed[0]["webhook_url"] is None
     assert {
         name: listed[1][name] for name in ("name", "merchant", "merchant_id", "methods", "webhook_url")
@@ -142,11 +145,11 @@ def test_credentials_are_issued_and_listed(mizan: Mizan) -> None:
     listed = json.loads(mizan("credentials", app, "--json").stdout)["credentials"]
     assert [row["kind"] for row in listed] == ["api_key", "access_token", "api_key", "access_token"]
     assert list(listed[2]) == ["id", "kind", "prefix", "created_at", "last_used_at", "revoked_at"]
-    assert (listed[2]["id"], listed[2]["prefix"]) == (key["credential_id"], key["api_key"][:9])
+    assert (listed[2]["id"], listed[2]["prefix"]) == (key["credential_id"], token_prefix(key["api_key"]))
     assert listed[2]["created_at"].endswith("Z")
     assert listed[2]["last_used_at"] is listed[2]["revoked_at"] is None
     table = mizan("credentials", app).stdout
-    assert token["access_token"][:9] in table
+    assert token_prefix(token["access_token"]) in table
     assert token["access_token"] not in table
     assert (
         len({line.index(row["prefix"]) for line, row in zip(table.splitlines()[1:], listed, strict=True)})
@@ -157,7 +160,7 @@ def test_credentials_are_issued_and_listed(mizan: Mizan) -> None:
 def test_a_credential_is_revoked_once(mizan: Mizan, clock: Clock) -> None:
     """Revoking again succeeds and says so; an ambiguous prefix lists the candidates and revokes none."""
     made = _create(mizan)
-    app, prefix = made["application_id"], made["api_key"][:9]
+    app, prefix = made["application_id"], token_prefix(made["api_key"])
     second = json.loads(mizan("issue-key", app, "--json").stdout)
     ambiguous = mizan("revoke", app, "pk_")
     assert ambiguous.exit_code == 1

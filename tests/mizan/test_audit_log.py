@@ -17,6 +17,7 @@ from shared.domain.accounts.operators import add_operator
 from shared.domain.audit_log import list_entries, list_operator_entries
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.encryption import SecretBox
+from shared.platform.tokens import token_prefix
 from tests.mizan.conftest import KEY, Mizan
 from tests.webhooks.merchants import Merchant, webhook_events
 
@@ -42,17 +43,20 @@ def actors(database: Database) -> list[tuple[str, str, str | None]]:
 def application(mizan: Mizan, database: Database) -> dict[str, str]:
     """Return an application created by an operator, which has an audit log entry."""
     made: dict[str, str] = json.loads(
-        mizan("create", "--name", " متجر ", "--methods", "sadad,card", "--json").stdout
+        mizan("create", "--name", " متجر ", "--methods", "sadad,card", "--live", "--json").stdout
     )
     return made
 
 
 def test_every_change_is_in_the_audit_log_with_actor_and_details(
-    mizan: Mizan, database: Database, application: dict[str, str]
+    mizan: Mizan, database: Database, application: dict[str, str], tmp_path: Path
 ) -> None:
     """In order, without secrets, and only if something changed."""
     app = application["application_id"]
-    mizan("set-provider", app, "--method", "card", "--provider", "sandbox")
+    credentials = tmp_path / "credentials.json"
+    credentials.write_text('{"api_key": "hush", "access_token": "hush", "secret_key": "hush"}')
+    words = ("set-provider", app, "--method", "card", "--provider", "plutu")
+    mizan(*words, "--credentials", str(credentials))
     mizan("set-webhook", app, "https://shop.example.ly/hook")
     rolled = json.loads(mizan("roll-secret", app, "--json").stdout)
     for command in ("pause-webhooks", "pause-webhooks", "resume-webhooks", "resume-webhooks"):
@@ -63,15 +67,15 @@ def test_every_change_is_in_the_audit_log_with_actor_and_details(
         mizan("revoke", app, key["credential_id"])
     mizan("set-webhook", app, "--none")
     assert log_of(database) == [
-        ("application_created", {"name": "متجر", "methods": ["card", "sadad"], "url": None}),
-        ("provider_set", {"method": "card", "adapter": "sandbox"}),
+        ("application_created", {"name": "متجر", "mode": "live", "methods": ["card", "sadad"], "url": None}),
+        ("provider_set", {"method": "card", "adapter": "plutu"}),
         ("webhook_url_set", {"url": "https://shop.example.ly/hook"}),
         ("webhook_secret_rolled", {"version": 2}),
         ("webhooks_paused", {}),
         ("webhooks_resumed", {}),
-        ("credential_issued", {"kind": "api_key", "prefix": key["api_key"][:9]}),
-        ("credential_issued", {"kind": "access_token", "prefix": token["access_token"][:9]}),
-        ("credential_revoked", {"kind": "api_key", "prefix": key["api_key"][:9]}),
+        ("credential_issued", {"kind": "api_key", "prefix": token_prefix(key["api_key"])}),
+        ("credential_issued", {"kind": "access_token", "prefix": token_prefix(token["access_token"])}),
+        ("credential_revoked", {"kind": "api_key", "prefix": token_prefix(key["api_key"])}),
         ("webhook_url_removed", {}),
     ]
     with database.cursor() as cursor:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from shared.domain.applications.provider_accounts import ProviderName, set_provider_account
 from shared.domain.applications.registry import NewApplication
 from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
@@ -140,26 +139,18 @@ def test_method_that_the_application_does_not_have_is_refused(pages: CheckoutWor
 
 
 def test_only_the_sandbox_is_paid(pages: CheckoutWorld, pay: Mizan) -> None:
-    """Refused without a sandbox, in production, and for a method that a real provider handles."""
+    """Refused without a sandbox, in production, and for a live application."""
     intent = pages.make_intent()
     card = ("--card", GOOD_CARD)
     assert "this stack has no sandbox" in pay(intent, *card, SANDBOX_SECRET="").stderr
     production = pay(intent, *card, SANDBOX_SECRET="", MIZAN_ENV="production", MIZAN_SECRET_KEYS="")
     assert "which production does not have" in production.stderr
     assert "for development only" in pay(intent, *card, MIZAN_ENV="production").stderr
-    credentials = {"api_key": "k", "access_token": "t", "secret_key": "s"}
-    with pages.database.transaction() as connection:
-        set_provider_account(
-            connection,
-            pages.box,
-            pages.application.id,
-            PaymentMethod.CARD,
-            provider=ProviderName.PLUTU,
-            credentials=credentials,
-        )
+    pages.use_live_application()
+    intent = pages.make_intent()
     answer = pay(intent, *card)
     assert answer.exit_code == 1
-    assert "plutu handles card for this application, not the sandbox" in answer.stderr
+    assert "refused: this is a live application" in answer.stderr
     assert pages.attempts(intent) == []
 
 

@@ -18,7 +18,7 @@ BOX = SecretBox((KEY,))
 
 @pytest.fixture
 def application(mizan: Mizan) -> str:
-    return str(json.loads(mizan("create", "--name", "shop", "--json").stdout)["application_id"])
+    return str(json.loads(mizan("create", "--name", "shop", "--live", "--json").stdout)["application_id"])
 
 
 @pytest.fixture
@@ -52,10 +52,19 @@ def test_provider_account_is_set_and_replaced(
     assert "key-1" not in str(rows)
 
 
-def test_sandbox_needs_no_credentials(mizan: Mizan, application: str) -> None:
-    answer = mizan("set-provider", application, "--method", "sadad", "--provider", "sandbox")
-    assert answer.exit_code == 0
-    assert "callback_url" not in answer.stdout
+def test_test_application_gets_no_provider_account(mizan: Mizan, file: Path, database: Database) -> None:
+    made = json.loads(mizan("create", "--name", "shop", "--json").stdout)
+    words = ("set-provider", made["application_id"], "--method", "card", "--provider", "plutu")
+    answer = mizan(*words, "--credentials", str(file))
+    assert answer.exit_code == 1
+    assert "this is a test application" in answer.stderr
+    with database.cursor() as cursor:
+        assert cursor.execute("select from provider_accounts").rowcount == 0
+
+
+def test_sandbox_is_no_provider_of_an_account(mizan: Mizan, application: str) -> None:
+    """A live application never reaches it."""
+    assert mizan("set-provider", application, "--method", "card", "--provider", "sandbox").exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -101,7 +110,8 @@ def test_file_that_is_not_usable_json_is_refused(
     assert answer.stderr == "Error: the credentials must be a JSON object of strings without duplicate keys\n"
 
 
-def test_unknown_application_is_refused(mizan: Mizan) -> None:
+def test_unknown_application_is_refused(mizan: Mizan, file: Path) -> None:
     nobody = "01a1dfbe-4931-7538-adb4-865b16c9c199"
-    answer = mizan("set-provider", nobody, "--method", "card", "--provider", "sandbox")
+    words = ("set-provider", nobody, "--method", "card", "--provider", "plutu")
+    answer = mizan(*words, "--credentials", str(file))
     assert (answer.exit_code, answer.stderr) == (1, f"Error: there is no application {nobody}\n")

@@ -85,7 +85,7 @@ def _add_components(spec: APISpec, plugin: MarshmallowPlugin) -> None:
             "type": "apiKey",
             "in": "header",
             "name": "X-API-Key",
-            "description": "Your application's API key, `pk_…`.",
+            "description": "Your application's API key, `pk_test_…` or `pk_live_…`.",
         },
     )
     spec.components.security_scheme(

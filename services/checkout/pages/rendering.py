@@ -156,6 +156,7 @@ def pop_resent(checkout: CheckoutState) -> bool:
 def _page(checkout: CheckoutState) -> IntentSummary:
     lang = current_language()
     return IntentSummary(
+        mode=checkout.mode,
         merchant=checkout.shown_name(lang),
         description=checkout.description,
         amount=format_amount(checkout.amount, checkout.currency, lang),

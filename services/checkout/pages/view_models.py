@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from uuid import UUID
 
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
@@ -57,6 +58,7 @@ def select_page(
 class IntentSummary:
     """What every page of an intent shows."""
 
+    mode: ApplicationMode
     merchant: str
     """The application's public name in this language, or the merchant's name."""
     description: str | None

@@ -203,7 +203,7 @@ class CheckoutViews:
     def _available_methods(self, checkout: CheckoutState) -> AvailableMethods:
         with self.database.cursor() as cursor:
             return self.providers.available_methods(
-                cursor, checkout.application, checkout.methods, checkout.amount
+                cursor, checkout.application, checkout.mode, checkout.methods, checkout.amount
             )
 
 

@@ -8,13 +8,14 @@ from uuid import UUID
 from psycopg import Cursor
 
 from services.checkout.payments.one_time_codes import CHALLENGE_COLUMNS, CodeChallenge, parse_challenge
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.attempts.states import AttemptState
 from shared.domain.intents.states import IntentStatus
 from shared.domain.payment_methods import PaymentMethod
 
 # Of all attempts, the paid one or the newest: a new attempt ends all that wait for the customer.
 _LOAD = f"""
-select i.uuid as intent, i.application_id as application, m.name as merchant, a.public_name_ar,
+select i.uuid as intent, i.application_id as application, a.mode, m.name as merchant, a.public_name_ar,
        a.public_name_en, i.description, i.amount, i.currency,
        i.reference, i.return_url, i.trace, i.status, i.expires_at, i.expires_at <= mizan_now() as is_expired,
        greatest(0, ceil(extract(epoch from i.expires_at - mizan_now())))::bigint as seconds_left,
@@ -76,6 +77,7 @@ class CheckoutState:
 
     intent: UUID
     application: UUID
+    mode: ApplicationMode
     merchant: str
     public_name_ar: str | None
     public_name_en: str | None
@@ -110,6 +112,7 @@ def load_checkout_state(cursor: Cursor[Any], intent: UUID) -> CheckoutState | No
     fields = {name: values[name] for name in _INTENT_FIELDS}
     return CheckoutState(
         **fields,
+        mode=ApplicationMode(values["mode"]),
         status=IntentStatus(values["status"]),
         methods=frozenset(map(PaymentMethod, values["methods"])),
         attempt=None if values["attempt"] is None else _attempt(values),

@@ -24,6 +24,7 @@ from services.checkout.providers.interface import (
 )
 from services.checkout.providers.plutu import PlutuCredentials, PlutuProvider
 from services.checkout.providers.sandbox import SandboxProvider
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.provider_accounts import (
     ProviderAccount,
     ProviderName,
@@ -84,7 +85,7 @@ class ConfiguredProvider:
     """A provider that is ready to use, with the account that it charges for."""
 
     id: UUID | None
-    """None for the sandbox that all applications share in development."""
+    """None for the sandbox, which all test applications share."""
     provider: Provider
 
 
@@ -100,12 +101,28 @@ class ProviderRegistry:
         self._box = box
 
     def available_methods(
-        self, cursor: Cursor[Any], application_id: UUID, methods: Iterable[PaymentMethod], amount: int
+        self,
+        cursor: Cursor[Any],
+        application_id: UUID,
+        mode: ApplicationMode,
+        methods: Iterable[PaymentMethod],
+        amount: int,
     ) -> dict[PaymentMethod, ConfiguredProvider]:
-        """Return the enabled methods that can charge exactly this amount, in the order of the page."""
+        """Return the enabled methods that can charge exactly this amount, in the order of the page.
+
+        A test application pays at the sandbox only, a live one at its own accounts only.
+        """
         enabled = set(methods)
-        own = current_provider_accounts(cursor, application_id)
-        found = {method: self._configure(own.get(method)) for method in PaymentMethod if method in enabled}
+        if mode is ApplicationMode.TEST:
+            sandbox = self._sandbox(None)
+            found = {method: sandbox for method in PaymentMethod if method in enabled}
+        else:
+            own = current_provider_accounts(cursor, application_id)
+            found = {
+                method: self._plutu(own[method])
+                for method in PaymentMethod
+                if method in enabled and method in own and own[method].provider is ProviderName.PLUTU
+            }
         return {
             method: account
             for method, account in found.items()
@@ -114,7 +131,11 @@ class ProviderRegistry:
 
     def for_attempt(self, cursor: Cursor[Any], account_id: UUID | None) -> ConfiguredProvider:
         """Return the provider that the attempt was started with. Raises ProviderNotConfiguredError."""
-        account = self._configure(None if account_id is None else get_provider_account(cursor, account_id))
+        own = None if account_id is None else get_provider_account(cursor, account_id)
+        if own is not None and own.provider is ProviderName.PLUTU:
+            account = self._plutu(own)
+        else:
+            account = self._sandbox(account_id)
         if account is None:
             raise ProviderNotConfiguredError(
                 f"the provider of account {account_id or 'sandbox'} is not configured"
@@ -147,28 +168,24 @@ class ProviderRegistry:
             _log.error("%s", error)
             return None
 
-    def _configure(self, own: ProviderAccount | None) -> ConfiguredProvider | None:
-        if own is not None and own.provider is ProviderName.PLUTU:
-            credentials = self._decrypt_credentials(own)
-            return (
-                None
-                if credentials is None
-                else ConfiguredProvider(own.id, TimedProvider(self._plutu(credentials)))
-            )
+    def _sandbox(self, account_id: UUID | None) -> ConfiguredProvider | None:
         sandbox = self._settings.sandbox
         if sandbox is None:
             return None
         checkout_url = sandbox.notify_url or self._settings.public_urls.checkout
         notify_url = f"{checkout_url}/providers/sandbox/notifications"
         timeout_s = self._settings.checkout.provider_timeout_s
-        provider = TimedProvider(SandboxProvider(sandbox, notify_url, timeout_s))
-        return ConfiguredProvider(None if own is None else own.id, provider)
+        return ConfiguredProvider(account_id, TimedProvider(SandboxProvider(sandbox, notify_url, timeout_s)))
 
-    def _plutu(self, credentials: Mapping[str, str]) -> PlutuProvider:
+    def _plutu(self, account: ProviderAccount) -> ConfiguredProvider | None:
+        credentials = self._decrypt_credentials(account)
+        if credentials is None:
+            return None
         checkout = self._settings.checkout
-        return PlutuProvider(
+        provider = PlutuProvider(
             checkout.plutu_url,
             PlutuCredentials(**credentials),
             return_url_base=self._settings.public_urls.checkout,
             timeout_s=checkout.provider_timeout_s,
         )
+        return ConfiguredProvider(account.id, TimedProvider(provider))

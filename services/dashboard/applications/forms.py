@@ -8,6 +8,7 @@ from flask import request
 from services.dashboard.applications.labels import refusal_text
 from shared.domain.applications.errors import NoMethodsError
 from shared.domain.applications.merchants import check_name
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.public_names import PublicNames, check_public_name
 from shared.domain.applications.registry import NewApplication
 from shared.domain.payment_methods import PaymentMethod
@@ -40,6 +41,12 @@ def read_methods() -> frozenset[PaymentMethod]:
     return methods
 
 
+def read_mode() -> ApplicationMode:
+    """Return the mode that was chosen. Anything but live is a test application."""
+    is_live = request.form.get("mode") == ApplicationMode.LIVE
+    return ApplicationMode.LIVE if is_live else ApplicationMode.TEST
+
+
 def read_url(*, allow_private: bool) -> WebhookUrl:
     return check_webhook_url(request.form.get("url", "").strip(), allow_private=allow_private)
 
@@ -51,11 +58,14 @@ class ApplicationForm:
     name: str = ""
     url: str = ""
     methods: frozenset[PaymentMethod] = frozenset(PaymentMethod)
+    mode: ApplicationMode = ApplicationMode.TEST
     errors: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, *, allow_private: bool) -> "ApplicationForm":
-        form = cls(request.form.get("name", ""), request.form.get("url", "").strip(), frozenset())
+        form = cls(
+            request.form.get("name", ""), request.form.get("url", "").strip(), frozenset(), read_mode()
+        )
         try:
             form.name = read_name()
         except RefusedError as error:
@@ -75,4 +85,6 @@ class ApplicationForm:
         """Return the application to create. Only allowed if there are no errors."""
         assert not self.errors
         url = WebhookUrl(self.url) if self.url else None
-        return NewApplication(self.name, merchant_id, self.methods, url, application_id, created_by)
+        return NewApplication(
+            self.name, merchant_id, self.methods, url, application_id, created_by, self.mode
+        )

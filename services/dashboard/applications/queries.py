@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 
 from shared.domain.applications.errors import ApplicationNotFoundError, NoMethodsError
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.provider_accounts import (
     AccountDescription,
     ProviderName,
@@ -113,10 +114,10 @@ def _method_availability(
     is_plutu = account is not None and account.provider is ProviderName.PLUTU
     if method not in application.methods:
         availability = Availability.NOT_ENABLED
-    elif is_plutu:
-        availability = Availability.REAL
+    elif application.mode is ApplicationMode.TEST:
+        availability = Availability.SANDBOX
     else:
-        availability = Availability.NO_ACCOUNT if settings.sandbox is None else Availability.SANDBOX
+        availability = Availability.REAL if is_plutu else Availability.NO_ACCOUNT
     callback_url = (
         plutu_callback_url(settings.public_urls.checkout, account.id) if account and is_plutu else None
     )

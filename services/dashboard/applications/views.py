@@ -19,6 +19,7 @@ from shared.console.guard import add_route, add_sensitive_route
 from shared.console.payment_labels import METHODS
 from shared.domain.accounts.roles import Permission
 from shared.domain.applications.errors import ApplicationExistsError, InvalidNameError, NoMethodsError
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.provider_accounts import (
     REQUIRED_CREDENTIALS,
     InvalidCredentialError,
@@ -76,6 +77,7 @@ class ApplicationPages:
                 created = create_application(connection, self.dependencies.webhook_box, new)
                 details: AuditDetails = {
                     "name": form.name,
+                    "mode": form.mode,
                     "methods": sorted(form.methods),
                     "url": form.url or None,
                 }
@@ -91,7 +93,12 @@ class ApplicationPages:
                 "info",
             )
             return redirect(url_for("applications.credentials", application=application_id), _SEE_OTHER)
-        return render_template("applications/created.html", name=form.name, created=created)
+        return render_template(
+            "applications/created.html",
+            name=form.name,
+            created=created,
+            api_base=self.dependencies.settings.public_urls.api_base,
+        )
 
     def _show_form(self, form: ApplicationForm, form_token: str | None = None) -> str:
         if form_token is None:
@@ -165,9 +172,8 @@ class SettingsPages:
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
 
     def _page(self, application: Application, **more: Any) -> str:
-        settings = self.dependencies.settings
         with self.dependencies.database.cursor() as cursor:
-            methods = list_method_availability(cursor, application, settings)
+            methods = list_method_availability(cursor, application, self.dependencies.settings)
         shown = PublicNames(application.public_name_ar, application.public_name_en)
         values = {
             "name": application.name,
@@ -177,26 +183,27 @@ class SettingsPages:
             **more,
         }
         return render_template(
-            "applications/settings.html",
-            application=application,
-            methods=methods,
-            has_sandbox=settings.sandbox is not None,
-            **values,
+            "applications/settings.html", application=application, methods=methods, **values
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderPages:
-    """The provider account of one payment method. Credentials that were entered are never shown again."""
+    """The provider account of one payment method of a live application.
+
+    Credentials that were entered are never shown again.
+    """
 
     dependencies: Dependencies
 
     def provider(self, application: Application, method: str) -> ResponseReturnValue:
+        _require_live(application)
         return self._page(application, _parse_method(method))
 
     def set_provider(self, application: Application, method: str) -> ResponseReturnValue:
+        _require_live(application)
         wanted = _parse_method(method)
-        adapter = self._adapter(request.form.get("adapter", ""))
+        adapter = _parse_provider(request.form.get("adapter", ""))
         # Pasted credentials often have spaces around them.
         credentials = {name: request.form.get(name, "").strip() for name in REQUIRED_CREDENTIALS[adapter]}
         try:
@@ -217,16 +224,6 @@ class ProviderPages:
         flash(_("The account was saved. New payments go through it from now on."), "good")
         return redirect(url_for("applications.settings", application=application.id), _SEE_OTHER)
 
-    def _adapter(self, text: str) -> ProviderName:
-        if text not in self._usable():
-            abort(_UNPROCESSABLE)
-        return ProviderName(text)
-
-    def _usable(self) -> list[ProviderName]:
-        """Return the providers to choose from. The sandbox is one only if it is configured, so never in production."""
-        has_sandbox = self.dependencies.settings.sandbox is not None
-        return [adapter for adapter in ProviderName if has_sandbox or adapter is not ProviderName.SANDBOX]
-
     def _page(self, application: Application, method: PaymentMethod, **more: Any) -> str:
         with self.dependencies.database.cursor() as cursor:
             account = describe_provider_accounts(cursor, application.id).get(method)
@@ -237,9 +234,19 @@ class ProviderPages:
             method=method,
             method_name=METHODS[method],
             account=account,
-            has_sandbox=ProviderName.SANDBOX in self._usable(),
             **values,
         )
+
+
+def _require_live(application: Application) -> None:
+    if application.mode is not ApplicationMode.LIVE:
+        abort(404)
+
+
+def _parse_provider(text: str) -> ProviderName:
+    if text not in REQUIRED_CREDENTIALS:
+        abort(_UNPROCESSABLE)
+    return ProviderName(text)
 
 
 def _parse_method(text: str) -> PaymentMethod:

@@ -16,8 +16,8 @@ from psycopg.rows import class_row
 from services.dashboard.deliveries.queries import newest_deliveries_sql
 from services.dashboard.overview.health import TriedDelivery
 from shared.console.days import first_uuid_at, start_of_day
-from shared.domain.deliveries.try_results import NO_URL, ResponseClass, matching_facets
-from shared.domain.intents.states import IntentStatus
+from shared.domain.deliveries.try_results import FACET_SQL, NO_URL, ResponseClass, matching_facets
+from shared.domain.intents.states import EventType, IntentStatus
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import uuid7_datetime
 
@@ -61,6 +61,7 @@ TRIED = [
     for facet in matching_facets(response=response)
 ]
 SUCCEEDED = matching_facets(status="succeeded")
+CANCELLATION_SUCCEEDED = matching_facets(status="succeeded", event=EventType.CANCELED)
 
 
 NEWEST_TRIED_SQL = newest_deliveries_sql(
@@ -72,13 +73,17 @@ NEWEST_TRIED_SQL = newest_deliveries_sql(
 # the schema (revision 0025), because row-level security would look up the delivery of each try.
 TIMES_SQL = """
 select * from delivery_times(%(application)s, %(facets)s::smallint[], %(from_id)s::uuid, %(until_id)s::uuid)"""
-_SETUP_STATUS = """
+SETUP_STATUS_SQL = f"""
 select mizan_now() as now, webhooks_paused_at as paused_at,
-       exists (select from credentials where application_id = a.id and kind = 'api_key' and revoked_at is null)
-       and exists (select from credentials where application_id = a.id and kind = 'access_token' and revoked_at is null)
-           as has_credentials,
-       exists (select from payment_intents where application_id = a.id) as has_payments
-from applications as a where id = %s"""
+       exists (select from payment_intents where application_id = a.id) as has_intents,
+       exists (select from payment_intents where application_id = a.id and status = 'succeeded') as is_paid,
+       exists (select from webhook_deliveries where application_id = a.id
+               and {FACET_SQL} = any(%(succeeded)s::smallint[])) as is_delivered,
+       exists (select from webhook_deliveries where application_id = a.id
+               and {FACET_SQL} = any(%(canceled)s::smallint[])) as is_cancellation_delivered,
+       exists (select from applications as live
+               where live.merchant_id = a.merchant_id and live.mode = 'live') as is_live
+from applications as a where id = %(application)s"""
 
 PAYMENT_OUTCOMES = {
     IntentStatus.SUCCEEDED: "paid",
@@ -206,14 +211,35 @@ class SetupStatus:
     """The database's clock."""
     paused_at: datetime | None
     """When an operator paused its webhooks, or None."""
-    has_credentials: bool
-    """Whether it has an active API key and an active access token."""
-    has_payments: bool
+    has_intents: bool
+    is_paid: bool
+    """Whether a payment succeeded."""
+    is_delivered: bool
+    """Whether the endpoint accepted a delivery, which may be a test delivery."""
+    is_cancellation_delivered: bool
+    """Whether the endpoint accepted that a payment was canceled."""
+    is_live: bool
+    """Whether its merchant has a live application, perhaps this one."""
+
+    @property
+    def steps_done(self) -> int:
+        done = (
+            self.has_intents,
+            self.is_paid,
+            self.is_delivered,
+            self.is_cancellation_delivered,
+            self.is_live,
+        )
+        return sum(done)
+
+
+def setup_parameters(application_id: UUID) -> dict[str, object]:
+    return {"application": application_id, "succeeded": SUCCEEDED, "canceled": CANCELLATION_SUCCEEDED}
 
 
 def find_setup_status(connection: Connection[Any], application_id: UUID) -> SetupStatus:
     read_in_index_order(connection)
     with connection.cursor(row_factory=class_row(SetupStatus)) as cursor:
-        found = cursor.execute(_SETUP_STATUS, (application_id,)).fetchone()
+        found = cursor.execute(SETUP_STATUS_SQL.encode(), setup_parameters(application_id)).fetchone()
     assert found is not None
     return found

@@ -31,7 +31,6 @@ from shared.platform.web.languages import LANGUAGES
 _HEALTH_PERIOD = timedelta(days=90)
 """Older deliveries say nothing about the endpoint of today."""
 _TOMORROW = timedelta(days=1)
-_API_BASE_PATH = "/api/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class OverviewPages:
             days=DAYS,
             max_per_day=MAX_PER_DAY,
             api_url=self.dependencies.settings.public_urls.api,
-            api_base=f"{self.dependencies.settings.public_urls.api}{_API_BASE_PATH}",
+            api_base=self.dependencies.settings.public_urls.api_base,
         )
 
     def _figures(self, application_id: UUID, today: date, end: datetime) -> OverviewFigures:

@@ -29,7 +29,7 @@ with found as materialized (
            or position(lower(%(text)s) in lower(m.name)) > 0 or %(id)s in (a.id, m.id))
     order by a.id desc limit {PAGE + 1}
 )
-select a.id, a.name, a.merchant, a.webhook_url, a.webhooks_paused_at as paused_at,
+select a.id, a.name, a.merchant, a.mode, a.webhook_url, a.webhooks_paused_at as paused_at,
        (select count(*) from (select from webhook_deliveries where application_id = a.id and {PENDING_SQL}
                               limit {MAX_COUNTED_PER_ROW + 1}) as counted) as pending,
        {IS_FAILING_SQL} as is_failing
@@ -41,6 +41,7 @@ class ApplicationRow:
     id: UUID
     name: str
     merchant: str
+    mode: str
     webhook_url: str | None
     paused_at: datetime | None
     pending: int
@@ -77,7 +78,8 @@ def host_of(url: str | None) -> str | None:
 
 
 _GET = f"""
-select a.id, a.name, a.merchant_id, m.name as merchant, a.webhook_url, a.webhooks_paused_at as paused_at, a.created_at,
+select a.id, a.name, a.merchant_id, m.name as merchant, a.mode, a.webhook_url, a.webhooks_paused_at as paused_at,
+       a.created_at,
        {IS_FAILING_SQL} as is_failing
 from applications as a join merchants as m on m.id = a.merchant_id where a.id = %(application)s"""
 _STEPS = f"""
@@ -96,6 +98,7 @@ class ApplicationFacts:
     name: str
     merchant_id: UUID
     merchant: str
+    mode: str
     webhook_url: str | None
     paused_at: datetime | None
     created_at: datetime

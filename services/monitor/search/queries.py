@@ -75,7 +75,7 @@ select array(select i.uuid from looked_at as i
        (select uuid from looked_at offset {BATCH - 1})"""
 _SELECT = """
 select i.uuid, i.merchant_reference, i.reference, i.amount, i.currency, i.status, i.created_at,
-       a.id as application_id, a.name as application, m.name as merchant,
+       a.id as application_id, a.name as application, a.mode, m.name as merchant,
        (select t.id from payment_attempts as t where t.intent_uuid = i.uuid
         order by t.created_at desc, t.id desc limit 1) as attempt_id
 from unnest(%(uuids)s::uuid[]) as found (uuid)
@@ -97,6 +97,7 @@ class FoundPayment:
     created_at: datetime
     application_id: UUID
     application: str
+    mode: str
     merchant: str
     attempt_id: UUID | None
     """Its last attempt."""

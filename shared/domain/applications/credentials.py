@@ -15,6 +15,7 @@ from shared.domain.applications.errors import (
     CredentialExistsError,
     CredentialNotFoundError,
 )
+from shared.domain.applications.modes import ApplicationMode
 from shared.platform.tokens import hash_token, new_access_token, new_api_key, token_prefix
 from shared.platform.uuids import parse_uuid
 
@@ -68,14 +69,12 @@ class FormerMemberCredential:
         object.__setattr__(self, "kind", CredentialKind(self.kind))
 
 
-_NEW = {CredentialKind.API_KEY: new_api_key, CredentialKind.ACCESS_TOKEN: new_access_token}
-
 _ISSUE = """
 insert into credentials (id, application_id, kind, prefix, hash, issued_by)
 select coalesce(%s, uuidv7()), id, %s, %s, %s, %s from applications where id = %s
 on conflict (id) do nothing returning id"""
 
-_APPLICATION = "select 1 from applications where id = %s"
+_MODE = "select mode from applications where id = %s"
 
 _LIST = """
 select id, kind, prefix, created_at, last_used_at, revoked_at
@@ -108,11 +107,11 @@ def issue_credential(
 
     `issued_by` is the member who issues it, None for an operator. Raises ApplicationNotFoundError.
     """
-    text = _NEW[kind]()
+    mode = _find_mode(connection, application_id)
+    text = new_api_key(mode) if kind is CredentialKind.API_KEY else new_access_token()
     values = (credential_id, kind, token_prefix(text), hash_token(text), issued_by, application_id)
     row = connection.execute(_ISSUE, values).fetchone()
     if row is None:
-        _check_application_exists(connection, application_id)
         assert credential_id is not None
         raise CredentialExistsError(credential_id)
     return IssuedCredential(id=row[0], kind=kind, text=text)
@@ -120,7 +119,7 @@ def issue_credential(
 
 def list_credentials(connection: Connection[Any], application_id: UUID) -> list[Credential]:
     """Return all credentials, revoked ones too, oldest first. Raises ApplicationNotFoundError."""
-    _check_application_exists(connection, application_id)
+    _find_mode(connection, application_id)
     with connection.cursor(row_factory=class_row(Credential)) as cursor:
         return cursor.execute(_LIST, (application_id,)).fetchall()
 
@@ -164,6 +163,8 @@ def revoke_credential(connection: Connection[Any], application_id: UUID, credent
     return False
 
 
-def _check_application_exists(connection: Connection[Any], application_id: UUID) -> None:
-    if connection.execute(_APPLICATION, (application_id,)).fetchone() is None:
+def _find_mode(connection: Connection[Any], application_id: UUID) -> ApplicationMode:
+    row = connection.execute(_MODE, (application_id,)).fetchone()
+    if row is None:
         raise ApplicationNotFoundError(application_id)
+    return ApplicationMode(row[0])

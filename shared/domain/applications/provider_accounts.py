@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 from psycopg import Connection, Cursor
 
 from shared.domain.applications.errors import ApplicationNotFoundError
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import SecretBox
 from shared.platform.errors import RefusedError
@@ -29,16 +30,22 @@ class ProviderName(StrEnum):
 _VALID_CREDENTIAL = re.compile(r"[!-~]{1,2000}")
 
 REQUIRED_CREDENTIALS: Mapping[ProviderName, tuple[str, ...]] = {
-    ProviderName.SANDBOX: (),
     ProviderName.PLUTU: ("api_key", "access_token", "secret_key"),
 }
-"""The credentials that each provider requires."""
+"""The credentials that each provider requires. The sandbox needs no account."""
 
 
 class CredentialsIncompleteError(RefusedError):
     def __init__(self, provider: ProviderName) -> None:
-        wanted = ", ".join(REQUIRED_CREDENTIALS[provider]) or "no credentials"
+        wanted = ", ".join(REQUIRED_CREDENTIALS[provider])
         super().__init__(f"an account of {provider} needs exactly these credentials: {wanted}")
+
+
+class NotLiveError(RefusedError):
+    """A test application pays at the sandbox only."""
+
+    def __init__(self) -> None:
+        super().__init__("this is a test application, which pays at the sandbox; create a live one")
 
 
 class InvalidCredentialError(RefusedError):
@@ -70,7 +77,7 @@ class ProviderAccount(AccountDescription):
         return credentials
 
 
-_LOCK = "select from applications where id = %s for no key update"
+_LOCK = "select mode from applications where id = %s for no key update"
 _REPLACE = """
 update provider_accounts set replaced_at = mizan_now()
 where application_id = %s and method = %s and replaced_at is null"""
@@ -93,19 +100,22 @@ def set_provider_account(
     provider: ProviderName,
     credentials: Mapping[str, str],
 ) -> UUID:
-    """Use this account for all new attempts with this method. Return its id.
+    """Use this account of a live application for all new attempts with this method. Return its id.
 
-    Raises CredentialsIncompleteError, InvalidCredentialError and ApplicationNotFoundError.
+    Raises CredentialsIncompleteError, InvalidCredentialError, ApplicationNotFoundError and NotLiveError.
     """
     if set(credentials) != set(REQUIRED_CREDENTIALS[provider]):
         raise CredentialsIncompleteError(provider)
     for name, value in credentials.items():
         if not _VALID_CREDENTIAL.fullmatch(value):
             raise InvalidCredentialError(name)
-    if not connection.execute(_LOCK, (application_id,)).rowcount:
+    row = connection.execute(_LOCK, (application_id,)).fetchone()
+    if row is None:
         raise ApplicationNotFoundError(application_id)
+    if row[0] != ApplicationMode.LIVE:
+        raise NotLiveError
     account = uuid4()
-    sealed = box.encrypt(json.dumps(dict(credentials)), _purpose(account)) if credentials else None
+    sealed = box.encrypt(json.dumps(dict(credentials)), _purpose(account))
     connection.execute(_REPLACE, (application_id, method))
     connection.execute(_ADD, (account, application_id, method, provider, sealed))
     return account

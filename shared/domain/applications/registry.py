@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from shared.domain.applications.credentials import CredentialKind, issue_credential
 from shared.domain.applications.errors import ApplicationExistsError, ApplicationNotFoundError
 from shared.domain.applications.merchants import check_name, create_merchant, find_or_create_merchant
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import SecretBox
@@ -29,6 +30,7 @@ class NewApplication:
     """Makes the creation idempotent: a second one with the same id raises ApplicationExistsError."""
     created_by: UUID | None = None
     """The member who creates it, and so issues its first credentials; None for an operator."""
+    mode: ApplicationMode = ApplicationMode.TEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class Application:
     name: str
     merchant_id: UUID
     merchant_name: str
+    mode: ApplicationMode
     methods: tuple[PaymentMethod, ...]
     webhook_url: str | None
     created_at: datetime
@@ -56,11 +59,13 @@ class Application:
     public_name_en: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", ApplicationMode(self.mode))
         object.__setattr__(self, "methods", tuple(m for m in PaymentMethod if m in self.methods))
 
 
 _CREATE = """
-insert into applications (id, merchant_id, name, webhook_url) values (coalesce(%s, uuidv7()), %s, %s, %s)
+insert into applications (id, merchant_id, name, webhook_url, mode)
+values (coalesce(%s, uuidv7()), %s, %s, %s, %s)
 on conflict (id) do nothing returning id"""
 
 _RENAME = "update applications set name = %s where id = %s and name <> %s returning old.name"
@@ -69,7 +74,7 @@ _ENABLE_METHODS = "insert into application_methods (application_id, method) sele
 
 _SET_WEBHOOK_URL = "update applications set webhook_url = %s where id = %s returning old.webhook_url"
 
-_COLUMNS = """a.id, a.name, a.merchant_id, m.name as merchant_name, a.webhook_url, a.created_at,
+_COLUMNS = """a.id, a.name, a.merchant_id, m.name as merchant_name, a.mode, a.webhook_url, a.created_at,
        a.public_name_ar, a.public_name_en,
        array(select method from application_methods where application_id = a.id) as methods
 from applications a join merchants m on m.id = a.merchant_id"""
@@ -92,7 +97,7 @@ def create_application(
         merchant_id = create_merchant(connection, name)
     else:
         merchant_id = find_or_create_merchant(connection, new.merchant)
-    row = connection.execute(_CREATE, (new.id, merchant_id, name, new.webhook_url)).fetchone()
+    row = connection.execute(_CREATE, (new.id, merchant_id, name, new.webhook_url, new.mode)).fetchone()
     if row is None:
         assert new.id is not None
         raise ApplicationExistsError(new.id)

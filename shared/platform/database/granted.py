@@ -44,13 +44,13 @@ _GRANTS: Mapping[str, Mapping[str, str]] = {
         "mizan_cli": "select, insert",
     },
     "applications": {
-        "mizan_checkout": "select (id, merchant_id, public_name_ar, public_name_en)",
+        "mizan_checkout": "select (id, merchant_id, public_name_ar, public_name_en, mode)",
         "mizan_webhooks": "select (id, webhook_url, webhook_secret_version, webhooks_paused_at)",
         "mizan_scheduler": "select (id, webhook_url, webhooks_paused_at)",
-        "mizan_dashboard": "select, insert (id, merchant_id, name, webhook_url), update (name, webhook_url, "
+        "mizan_dashboard": "select, insert (id, merchant_id, name, webhook_url, mode), update (name, webhook_url, "
         "webhook_secret_version, public_name_ar, public_name_en)",
         "mizan_monitor": "select, update (webhooks_paused_at)",
-        "mizan_cli": "select, insert (id, merchant_id, name, webhook_url), update (webhook_url, "
+        "mizan_cli": "select, insert (id, merchant_id, name, webhook_url, mode), update (webhook_url, "
         "webhook_secret_version, webhooks_paused_at)",
     },
     "audit_log": {

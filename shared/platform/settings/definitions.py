@@ -64,6 +64,11 @@ class PublicUrls:
     dashboard: str = "http://127.0.0.1:8003"
     monitor: str = "http://127.0.0.1:8004"
 
+    @property
+    def api_base(self) -> str:
+        """What the paths of the API reference follow."""
+        return f"{self.api}/api/v1"
+
 
 @dataclass(frozen=True, slots=True)
 class ApiSettings:

@@ -31,6 +31,7 @@ def plutu() -> Iterator[FakePlutu]:
 def bank_pages(world: CheckoutWorld, plutu: FakePlutu) -> Iterator[CheckoutWorld]:
     """The checkout's pages, where cards are paid through Plutu."""
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url))
+    world.use_live_application()
     with world.database.transaction() as connection:
         set_provider_account(
             connection,

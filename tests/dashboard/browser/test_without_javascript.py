@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from shared.domain.accounts.roles import Role
+from shared.platform.tokens import token_prefix
 from tests.dashboard.browser.colleague import Colleague, Colleagues
 from tests.dashboard.busy_shop import open_busy_shop
 from tests.dashboard.world import PASSWORD, DashboardWorld
@@ -40,7 +41,7 @@ def test_application_is_created_and_configured(pages: DashboardWorld, colleagues
     (issued,) = _shown_secrets(owner)
     assert issued not in made
     owner.link("I have copied it: to the credentials").click()
-    owner.button("Revoke %(prefix)s", prefix=issued[:9]).click()
+    owner.button("Revoke %(prefix)s", prefix=token_prefix(issued)).click()
     owner.reads("Revoked")
 
     owner.link("Webhook").click()

@@ -10,7 +10,12 @@ import pytest
 from shared.platform.redaction import redact_text
 from shared.platform.tokens import hash_token, new_access_token, new_api_key, new_webhook_secret, token_prefix
 
-KINDS = [(new_api_key, "pk_"), (new_access_token, "at_"), (new_webhook_secret, "whsec_")]
+KINDS = [
+    (lambda: new_api_key("test"), "pk_test_"),
+    (lambda: new_api_key("live"), "pk_live_"),
+    (new_access_token, "at_"),
+    (new_webhook_secret, "whsec_"),
+]
 
 
 @pytest.mark.parametrize(("make", "beginning"), KINDS)
@@ -41,4 +46,6 @@ def test_hash_is_the_sha_256_of_the_token() -> None:
 
 def test_stored_prefix_is_short() -> None:
     """People recognise credentials by it; nearly all of the random part stays unknown."""
-    assert token_prefix("pk_abcdefghijkl") == "pk_abcdef"
+    assert token_prefix("pk_live_abcdefghijkl") == "pk_live_abcdef"
+    assert token_prefix("at_abcdefghijkl") == "at_abcdef"
+    assert token_prefix("pk_abcdefghijkl") == "pk_abcdef"  # issued before there were modes

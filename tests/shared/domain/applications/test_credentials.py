@@ -20,7 +20,7 @@ from shared.domain.applications.errors import (
     CredentialNotFoundError,
 )
 from shared.platform.database.pool import Database
-from shared.platform.tokens import hash_token
+from shared.platform.tokens import hash_token, token_prefix
 from tests.clock import Clock
 from tests.shared.domain.applications.conftest import Create, Rows
 
@@ -57,7 +57,7 @@ def test_credential_id_is_issued_once(database: Database, create: Create, rows: 
     with database.transaction() as connection:
         issued = issue_credential(connection, mine.id, CredentialKind.API_KEY, credential_id=request_id)
     assert issued.id == request_id
-    assert issued.prefix == issued.text[:9]
+    assert issued.prefix == token_prefix(issued.text)
     before = rows("select * from credentials order by id")
     for application_id in (mine.id, other.id):
         with pytest.raises(CredentialExistsError), database.transaction() as connection:

@@ -34,7 +34,7 @@ def test_new_application_has_key_token_and_webhook_secret(
     made = create("متجر", methods=frozenset({PaymentMethod.SADAD}), webhook_url=URL)
     assert rows("select kind, prefix, hash from credentials order by kind") == [
         ("access_token", made.access_token[:9], hash_token(made.access_token)),
-        ("api_key", made.api_key[:9], hash_token(made.api_key)),
+        ("api_key", made.api_key[:14], hash_token(made.api_key)),
     ]
     with database.transaction() as connection:
         assert decrypt_webhook_secret(connection, box, made.id, 1).text == made.webhook_secret
