@@ -9,7 +9,15 @@ from uuid import uuid4
 import pytest
 from psycopg import Cursor
 
-from services.dashboard.overview.queries import NEWEST_TRIED_SQL, PAYMENTS_SQL, SUCCEEDED, TIMES_SQL, TRIED
+from services.dashboard.overview.queries import (
+    NEWEST_TRIED_SQL,
+    PAYMENTS_SQL,
+    SETUP_STATUS_SQL,
+    SUCCEEDED,
+    TIMES_SQL,
+    TRIED,
+    setup_parameters,
+)
 from shared.console.days import first_uuid_at, local_day, start_of_day
 from shared.domain.intents.states import IntentStatus
 from shared.platform.database.pool import Database
@@ -57,6 +65,8 @@ def cost_of_newest(cursor: Cursor[Any], world: DashboardWorld) -> dict[str, int]
             node for node in plan_nodes(plan) if node["Node Type"] in ("Seq Scan", "Bitmap Heap Scan")
         ]
         found[name] = plan_buffers(plan)
+    steps = explain(cursor, SETUP_STATUS_SQL.encode(), setup_parameters(world.application.id))
+    found["steps"] = plan_buffers(steps)
     return found
 
 
