@@ -104,6 +104,7 @@ def _register_template_helpers(app: Flask, settings: Settings) -> None:
             "product_description": lambda code: texts.product_description(code, lang),
             "format_money": lambda amount: texts.format_money(amount, lang),
             "format_time": lambda at: texts.format_time(datetime.fromtimestamp(at, _TRIPOLI), lang),
+            "is_test": _is_test(settings.credentials_file),
             "has_admin": settings.has_admin,
             # Not for customers, who have no account in the dashboard.
             "dashboard_link": settings.dashboard_link if settings.has_admin else lambda *_path: None,
@@ -111,6 +112,13 @@ def _register_template_helpers(app: Flask, settings: Settings) -> None:
 
     app.add_template_filter(_iso, "iso")
     app.add_template_filter(_clock, "clock")
+
+
+def _is_test(credentials_file: Path) -> bool:
+    try:
+        return read_credentials(credentials_file).is_test
+    except CredentialsError:
+        return False  # the page is about something else
 
 
 def _iso(at: float) -> str:

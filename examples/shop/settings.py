@@ -26,6 +26,11 @@ class Credentials:
     application_id: str | None = None
     """Not a secret. With it, links lead to the very payment or delivery in the dashboard."""
 
+    @property
+    def is_test(self) -> bool:
+        """Whether payments move no money."""
+        return self.api_key.startswith("pk_test_")
+
 
 def read_credentials(path: Path) -> Credentials:
     """Read the file at every use, so that new credentials need no restart. Raises CredentialsError."""

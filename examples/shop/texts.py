@@ -55,6 +55,7 @@ _TEXTS = {
     "shop": ("مقهى الميدان", "Maidan Coffee"),
     "tagline": ("قهوة وحلويات من طرابلس", "Coffee and sweets from Tripoli"),
     "demo": ("متجر للتجربة: لا يُباع فيه شيء حقيقي.", "A demo shop: nothing in it is really sold."),
+    "test": ("متجر تجريبي: الدفع ببطاقات الاختبار، ولا يُخصم أي مبلغ.", "Test mode: pay with test cards, no money moves."),
     "skip": ("إلى المحتوى", "Skip to the content"),
     "menu": ("أقسام المتجر", "Sections of the shop"),
     "to_shop": ("القائمة", "Menu"),
