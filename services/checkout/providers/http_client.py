@@ -1,23 +1,19 @@
 """HTTP requests to providers: bounded in time and size, with errors that tell whether the request may have arrived."""
 
 import codecs
-import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from ssl import SSLCertVerificationError
-from threading import Timer
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import requests
-from requests import RequestException, Session
-from requests.adapters import HTTPAdapter
+from requests import RequestException
 from requests.exceptions import ConnectionError as RequestsConnectionError
 from requests.exceptions import ConnectTimeout, InvalidURL, SSLError
-from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import HTTPError, MaxRetryError, NameResolutionError, NewConnectionError
 
+from shared.platform.http_session import BoundedSession, read_body
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.tracing.spans import Attributes, Kind, start_child_span
 
@@ -92,10 +88,11 @@ class ProviderClient:
     def _send(
         self, method: str, path: str, is_past_deadline: Callable[[], bool], **content: Any
     ) -> HttpReply:
-        deadline = _ConnectionDeadline(_TOTAL_TIMEOUT_FACTOR * self._timeout_s, is_past_deadline)
-        with _Session() as session, deadline:
-            session.mount("http://", _Adapter(deadline))
-            session.mount("https://", _Adapter(deadline))
+        def check_deadline() -> None:
+            if is_past_deadline():
+                raise NotSentError("the deadline for sending has passed")
+
+        with BoundedSession(_TOTAL_TIMEOUT_FACTOR * self._timeout_s, check_deadline) as session:
             try:
                 with session.request(
                     method,
@@ -112,64 +109,6 @@ class ProviderClient:
                 if _was_not_sent(error):
                     raise NotSentError(type(error).__name__) from None
                 raise NoResponseError(type(error).__name__) from None
-
-
-class _Session(Session):
-    def __init__(self) -> None:
-        super().__init__()
-        # No proxy and no credentials from the environment or a home directory.
-        self.trust_env = False
-
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """Treat a redirect like any other response. By default, requests reads its whole body."""
-
-
-class _ConnectionDeadline:
-    """Shuts the connection down at a total deadline, because socket timeouts restart with every byte received."""
-
-    def __init__(self, limit_s: float, is_past_deadline: Callable[[], bool]) -> None:
-        self._limit_s = limit_s
-        self._is_too_late = is_past_deadline
-        self._timer: Timer | None = None
-
-    def connected(self, connection: socket.socket) -> None:
-        if self._is_too_late():
-            raise NotSentError("the deadline for sending has passed")
-        self._timer = Timer(self._limit_s, _shut_down, [connection])
-        self._timer.daemon = True
-        self._timer.start()
-
-    def __enter__(self) -> None:
-        """The time starts when the connection is open."""
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-
-def _shut_down(connection: socket.socket) -> None:
-    with suppress(OSError):  # already closed
-        connection.shutdown(socket.SHUT_RDWR)
-
-
-class _Adapter(HTTPAdapter):
-    def __init__(self, deadline: _ConnectionDeadline) -> None:
-        self._deadline = deadline
-        super().__init__()
-
-    def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> HTTPConnectionPool:
-        pool: HTTPConnectionPool = super().get_connection_with_tls_context(*args, **kwargs)  # type: ignore[assignment]
-        pool.ConnectionCls = _with_deadline(pool.ConnectionCls, self._deadline)
-        return pool
-
-
-def _with_deadline(connection_class: Any, deadline: _ConnectionDeadline) -> Any:
-    class DeadlineConnection(connection_class):  # type: ignore[misc]
-        def connect(self) -> None:
-            super().connect()
-            deadline.connected(self.sock)
-
-    return DeadlineConnection
 
 
 def _was_not_sent(error: Exception) -> bool:
@@ -194,14 +133,12 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _read_json_object(answer: requests.Response) -> Mapping[str, Any]:
     """Return the JSON object of the body. Raises NoResponseError for anything else, also for repeated keys."""
-    read = bytearray()
-    for chunk in answer.iter_content(4096):
-        read += chunk
-        if len(read) > _MAX_BODY_BYTES:
-            raise NoResponseError("the response is too long")
+    body = read_body(answer, _MAX_BODY_BYTES)
+    if body is None:
+        raise NoResponseError("the response is too long")
     try:
         # Some servers send a byte order mark. It changes nothing, and the response may say that somebody was charged.
-        return parse_json_object(bytes(read).removeprefix(codecs.BOM_UTF8))
+        return parse_json_object(body.removeprefix(codecs.BOM_UTF8))
     except InvalidJsonError:
         # Without the text of the error, which may quote the response.
         raise NoResponseError(f"the response {answer.status_code} is not a usable JSON object") from None
