@@ -69,9 +69,7 @@ def _run_on(stack: RunningStack, options: RunOptions, history: History, live: Li
         history.add(LoadStopped(at=time.time()))
         # The previous release does not.
         asks_again = options.releases is None or options.releases.first is Release.PREVIOUS
-        settling = Settling(
-            stack.database_url, str(stack.facts["sandbox_url"]), history, clock, asks_again=asks_again
-        )
+        settling = Settling(stack.database_url, stack.sandbox, history, clock, asks_again=asks_again)
         settled = settling.wait(_dead_applications(options.history), live.show_settling)
         if settled:
             settling.wait_for_dead(live.show_settling)
@@ -114,7 +112,7 @@ def _addresses(stack: RunningStack) -> LoadAddresses:
     return LoadAddresses(
         api_url=str(stack.facts["api_base_url"]),
         checkout_url=str(stack.facts["checkout_url"]),
-        sandbox_url=str(stack.facts["sandbox_url"]),
+        sandbox=stack.sandbox,
         database_url=str(stack.facts["cli_database_url"]),
         environment={**_command_environment(stack), **command_keys(stack.options)},
         receiver_port=stack.layout.receiver_port,

@@ -22,6 +22,8 @@ from chaos.history import (
     SettlingEnded,
     TryShown,
 )
+from shared.platform.settings import SandboxSettings
+from shared.platform.tokens import sandbox_authorization
 from stack.programs import PROJECT
 
 SETTLE_SECONDS = 300
@@ -74,11 +76,17 @@ class Settling:
     """Reads the product's tables as its owner, past all proxies."""
 
     def __init__(
-        self, database_url: str, sandbox_url: str, history: History, clock: ProductClock, *, asks_again: bool
+        self,
+        database_url: str,
+        sandbox: SandboxSettings,
+        history: History,
+        clock: ProductClock,
+        *,
+        asks_again: bool,
     ) -> None:
         """`asks_again`: the scheduler has the bank asked again after it said that nothing was charged."""
         self._database_url = database_url
-        self._sandbox_url = sandbox_url
+        self._sandbox = sandbox
         self._history = history
         self._clock = clock
         self._asks_again = asks_again
@@ -171,7 +179,10 @@ class Settling:
         after = str(UUID(int=0))
         while True:
             response = requests.get(
-                f"{self._sandbox_url}/charges", params={"after": after}, timeout=_REQUEST_SECONDS
+                f"{self._sandbox.url}/charges",
+                params={"after": after},
+                headers={"Authorization": sandbox_authorization(self._sandbox.secret)},
+                timeout=_REQUEST_SECONDS,
             )
             response.raise_for_status()
             page = response.json()["charges"]

@@ -21,6 +21,7 @@ from chaos.proxied_connection import HOST, Rule
 from chaos.proxy import Link, ProxyServer
 from chaos.releases import Releases
 from shared.platform.private_files import write_private_file
+from shared.platform.settings import SandboxSettings
 from stack.database_roles import ensure_role_passwords
 from stack.errors import StackError
 from stack.keys import service_keys
@@ -145,6 +146,12 @@ class RunningStack:
     def database_url(self) -> str:
         """The owner's address, past the proxies."""
         return str(self.facts["database_url"])
+
+    @property
+    def sandbox(self) -> SandboxSettings:
+        """Its address past the proxies, and its secret."""
+        secret = Path(self.facts["sandbox_secret_file"]).read_text().strip()
+        return SandboxSettings(str(self.facts["sandbox_url"]), secret)
 
 
 @contextmanager

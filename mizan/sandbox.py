@@ -12,6 +12,7 @@ from shared.platform.errors import RefusedError
 from shared.platform.http_session import open_http_session
 from shared.platform.settings import Environment, SandboxSettings, Settings
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
+from shared.platform.tokens import sandbox_authorization
 
 
 class NoSandboxError(RefusedError):
@@ -54,9 +55,12 @@ def settle_as_paid(sandbox: SandboxSettings, charge: str) -> None:
 def _request(
     sandbox: SandboxSettings, verb: str, path: str, body: dict[str, str] | None = None
 ) -> dict[str, Any]:
+    headers = {"Authorization": sandbox_authorization(sandbox.secret)}
     with open_http_session() as session:
         try:
-            response = session.request(verb, f"{sandbox.url}{path}", json=body, timeout=_TIMEOUT_S)
+            response = session.request(
+                verb, f"{sandbox.url}{path}", json=body, headers=headers, timeout=_TIMEOUT_S
+            )
             response.raise_for_status()
             return parse_json_object(response.content)
         except (requests.RequestException, InvalidJsonError) as error:

@@ -8,14 +8,17 @@ from time import time
 from chaos.history import ChargeSettledLate
 from chaos.load.http_client import ConnectionPool, HttpAddress, NoResponseError
 from chaos.load.recorder import Recorder
+from shared.platform.settings import SandboxSettings
+from shared.platform.tokens import sandbox_authorization
 
 _TRIES = 4
 _OK = 200
 
 
 class Bank:
-    def __init__(self, sandbox_url: str, recorder: Recorder, random: Random) -> None:
-        self._pool = ConnectionPool(HttpAddress.parse(sandbox_url), max_idle=2)
+    def __init__(self, sandbox: SandboxSettings, recorder: Recorder, random: Random) -> None:
+        self._pool = ConnectionPool(HttpAddress.parse(sandbox.url), max_idle=2)
+        self._headers = {"Authorization": sandbox_authorization(sandbox.secret)}
         self._recorder = recorder
         self._random = random
         self._unnotified: dict[str, str] = {}
@@ -38,7 +41,7 @@ class Bank:
     async def _find_declined(self, uuid: str) -> str | None:
         for _ in range(_TRIES):
             try:
-                response = await self._pool.request("GET", f"/charges?intent={uuid}")
+                response = await self._pool.request("GET", f"/charges?intent={uuid}", self._headers)
                 charges = json.loads(response.body)["charges"]
             except (NoResponseError, ValueError, KeyError, TypeError):
                 await self._pause()
@@ -61,7 +64,7 @@ class Bank:
             response = await self._pool.request(
                 "POST",
                 f"/charges/{charge}/settle",
-                {"Content-Type": "application/json"},
+                {"Content-Type": "application/json", **self._headers},
                 json.dumps({"outcome": "paid"}).encode(),
             )
             is_acknowledged = response.status == _OK

@@ -22,6 +22,7 @@ from chaos.load.receiver_behaviour import behaviour_at
 from chaos.load.receivers import Receipt, Receivers
 from chaos.load.recorder import LoadCounters, Recorder
 from chaos.load.transactions import LoadError, Transactions, read_secret_box
+from shared.platform.settings import SandboxSettings
 
 _T = TypeVar("_T")
 
@@ -50,7 +51,7 @@ class LoadAddresses:
     api_url: str
     """Ends in /api/v1."""
     checkout_url: str
-    sandbox_url: str
+    sandbox: SandboxSettings
     database_url: str = field(repr=False)
     """With the role of the command line, or the owner's."""
     environment: Mapping[str, str] = field(repr=False)
@@ -71,7 +72,7 @@ class Load:
         self._rate = rate
         self._recorder = Recorder(history)
         self._merchants = Merchants(addresses.api_url, self._recorder)
-        self._bank = Bank(addresses.sandbox_url, self._recorder, Random(f"{seed}/bank"))
+        self._bank = Bank(addresses.sandbox, self._recorder, Random(f"{seed}/bank"))
         self._receivers = Receivers(
             partial(behaviour_at, seed),
             self._recorder,

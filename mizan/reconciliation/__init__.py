@@ -64,7 +64,7 @@ def _reconcile(
     database = Database(patient, "audit", **_PLANNER_SETTINGS)
     try:
         check_schema(database)
-        return reconcile(database, kafka, settings.sandbox.url if settings.sandbox else None, report_progress)
+        return reconcile(database, kafka, settings.sandbox, report_progress)
     finally:
         database.close()
 

@@ -22,7 +22,9 @@ from mizan.reconciliation.checks import (
 from shared.domain.attempts.states import CHARGED, IN_FLIGHT, AttemptState
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.http_session import open_http_session
+from shared.platform.settings import SandboxSettings
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
+from shared.platform.tokens import sandbox_authorization
 
 _TIMEOUT_S = 15
 _PAGE_SIZE = 1000
@@ -138,9 +140,10 @@ class _LedgerPage(msgspec.Struct, frozen=True):
 
 
 class SandboxLedger:
-    def __init__(self, url: str) -> None:
-        self._url = f"{url}/charges"
+    def __init__(self, sandbox: SandboxSettings) -> None:
+        self._url = f"{sandbox.url}/charges"
         self._session = open_http_session()
+        self._session.headers["Authorization"] = sandbox_authorization(sandbox.secret)
 
     def charges(self, until: UUID) -> Iterator[SandboxCharge]:
         """Yield all charges up to that attempt, ordered by attempt. Raises LedgerUnavailableError."""

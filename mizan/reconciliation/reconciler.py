@@ -22,7 +22,7 @@ from mizan.reconciliation.retention import find_retained_history
 from mizan.reconciliation.stuck import count_waiting, find_stuck
 from shared.platform.database.pool import Database
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.settings import KafkaSettings
+from shared.platform.settings import KafkaSettings, SandboxSettings
 
 _SET_SNAPSHOT = "set transaction isolation level repeatable read, read only"
 # Before the snapshot is taken, by the first select: no month is dropped between that and our look at it.
@@ -55,7 +55,10 @@ class ReconciliationResult:
 
 
 def reconcile(
-    database: Database, kafka: KafkaSettings | None, sandbox_url: str | None, report_progress: ReportProgress
+    database: Database,
+    kafka: KafkaSettings | None,
+    sandbox: SandboxSettings | None,
+    report_progress: ReportProgress,
 ) -> ReconciliationResult:
     """Check the database and, where given, the consumers in Kafka and the sandbox's ledger."""
     found, checked, waiting = _check_database(database, report_progress)
@@ -67,10 +70,10 @@ def reconcile(
             found = found.merge(idle)
         except KafkaUnavailableError as away:
             problems.append(f"the consumers: {away}")
-    if sandbox_url is not None:
+    if sandbox is not None:
         report_progress("the sandbox's ledger")
         try:
-            with closing(SandboxLedger(sandbox_url)) as ledger:
+            with closing(SandboxLedger(sandbox)) as ledger:
                 in_ledger, checked[RowKind.CHARGES] = reconcile_charges(database, ledger, report_progress)
             found = found.merge(in_ledger)
         except LedgerUnavailableError as away:

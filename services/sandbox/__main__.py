@@ -33,14 +33,16 @@ def main() -> None:
         settings.http_host, settings.http_port, settings.metrics_dir, workers=1, threads=_THREADS
     )
     serve(
-        partial(make_app, sandbox, settings.public_urls.checkout, settings.metrics_dir),
+        partial(make_app, sandbox, settings.public_urls, settings.metrics_dir),
         {**config, "graceful_timeout": _STOP_TIMEOUT_S, "proc_name": SERVICE},
     )
 
 
 def _require_sandbox(settings: Settings) -> SandboxSettings:
     if settings.sandbox is None:
-        raise SandboxNotConfiguredError("SANDBOX_SECRET is not set: notifications could not be signed")
+        raise SandboxNotConfiguredError(
+            "SANDBOX_SECRET is not set: nobody could be authenticated, and no notification signed"
+        )
     return settings.sandbox
 
 

@@ -1,6 +1,11 @@
-"""The Flask application of the sandbox and its routes. They need no credentials: no real money is moved."""
+"""The Flask application of the sandbox and its routes.
+
+Charges are for our own services, with a token derived from SANDBOX_SECRET. `/pay` is for merchants' test suites, with
+the credentials of the intent's application.
+"""
 
 from contextlib import closing
+from hmac import compare_digest
 from pathlib import Path
 from threading import BoundedSemaphore
 from time import sleep
@@ -11,13 +16,14 @@ from flask.typing import ResponseReturnValue
 from services.sandbox.bank import Bank, ChargeNotFoundError, ConflictingChargeError
 from services.sandbox.charges import Charge
 from services.sandbox.checkout_client import (
-    WAIT_S,
     CheckoutClient,
     CheckoutUnavailableError,
     IntentNotFoundError,
     NotPaidError,
+    NotTestModeError,
 )
 from services.sandbox.ledger import Ledger
+from services.sandbox.merchant_access import AccessRefusedError, ApiUnavailableError, check_access
 from services.sandbox.notifications import NotificationSender
 from services.sandbox.request_schemas import (
     InvalidRequestError,
@@ -28,23 +34,36 @@ from services.sandbox.request_schemas import (
 )
 from services.sandbox.scripted_outcomes import SILENT_OUTCOMES
 from shared.domain.intents.states import IntentStatus
-from shared.platform.settings import SandboxSettings
+from shared.platform.settings import PublicUrls, SandboxSettings
+from shared.platform.tokens import sandbox_authorization
 from shared.platform.uuids import parse_uuid
 from shared.platform.web.app import create_app
 
 SERVICE = "sandbox"
 _CONCURRENT_PAYMENTS = 32
 """Each holds a thread while the checkout needs another one for its charge."""
+_WAIT_S = 40.0
+"""The proxy waits 60 seconds for a response, of which the checkout's provider may take 10."""
 
 
-def charges_blueprint(bank: Bank, notifier: NotificationSender, silence_s: float) -> Blueprint:
+class CredentialsRefusedError(Exception):
+    """Missing or wrong credentials."""
+
+
+def charges_blueprint(bank: Bank, notifier: NotificationSender, settings: SandboxSettings) -> Blueprint:
     charges = Blueprint("charges", __name__, url_prefix="/charges")
+    authorization = sandbox_authorization(settings.secret).encode()
+
+    @charges.before_request
+    def require_token() -> None:
+        if not compare_digest(request.headers.get("Authorization", "").encode(), authorization):
+            raise CredentialsRefusedError("The token of the sandbox's charges is missing or wrong.")
 
     @charges.post("")
     def charge() -> ResponseReturnValue:
         new_charge, is_new = bank.charge(parse_charge_request(request.get_data()))
         if is_new and new_charge.script in SILENT_OUTCOMES:
-            sleep(silence_s)
+            sleep(settings.silence_s)
         return new_charge.as_json(), 201 if is_new else 200
 
     @charges.get("")
@@ -98,20 +117,22 @@ class TooManyPaymentsError(Exception):
     """All threads that may pay are busy."""
 
 
-def pay_blueprint(checkout_url: str) -> Blueprint:
-    """The route for test suites: pays as a customer does, at the checkout."""
+def pay_blueprint(api_url: str, checkout_url: str) -> Blueprint:
+    """The route for test suites: pays as a customer does, at the checkout, if the API shows the caller the intent."""
     pay = Blueprint("pay", __name__)
     slots = BoundedSemaphore(_CONCURRENT_PAYMENTS)
 
     @pay.post("/pay")
     def pay_intent() -> ResponseReturnValue:
         """Respond when the result is known."""
+        api_key, authorization = _require_merchant_headers()
         intent, payment = parse_payment_request(request.get_data())
         if not slots.acquire(blocking=False):
             raise TooManyPaymentsError(f"{_CONCURRENT_PAYMENTS} payments are in progress. Try again later.")
         try:
+            check_access(api_url, intent, api_key, authorization)
             with closing(CheckoutClient(checkout_url, intent)) as client:
-                client.pay(payment, WAIT_S)
+                client.pay(payment, _WAIT_S)
         finally:
             slots.release()
         return {"intent": str(intent), "status": IntentStatus.SUCCEEDED}
@@ -119,16 +140,27 @@ def pay_blueprint(checkout_url: str) -> Blueprint:
     return pay
 
 
-def make_app(settings: SandboxSettings, checkout_url: str, metrics_dir: Path | None) -> Flask:
+def _require_merchant_headers() -> tuple[str, str]:
+    """Return X-API-Key and Authorization as they are: the API checks them."""
+    api_key, authorization = request.headers.get("X-API-Key"), request.headers.get("Authorization")
+    if not api_key or not authorization:
+        raise CredentialsRefusedError(
+            "Send the headers X-API-Key and Authorization: Bearer <access token> of the intent's application."
+        )
+    return api_key, authorization
+
+
+def make_app(settings: SandboxSettings, public_urls: PublicUrls, metrics_dir: Path | None) -> Flask:
     """Create the application. Call it in the worker process: the ledger's connection must not cross a fork.
 
-    `checkout_url` is the address of the checkout for customers. `settings` may name one for the sandbox instead.
+    `settings` may name other addresses of the API and of the checkout than the public ones.
     """
     ledger = Ledger(settings.ledger)
     notifier = NotificationSender(ledger, settings.secret)
     app = create_app(SERVICE, {"ledger": ledger.check}, metrics_dir)
-    app.register_blueprint(charges_blueprint(Bank(ledger), notifier, settings.silence_s))
-    app.register_blueprint(pay_blueprint(settings.notify_url or checkout_url))
+    app.register_blueprint(charges_blueprint(Bank(ledger), notifier, settings))
+    api_url, checkout_url = settings.api_url or public_urls.api, settings.notify_url or public_urls.checkout
+    app.register_blueprint(pay_blueprint(api_url, checkout_url))
     _register_error_responses(app)
     notifier.resume_pending()
     return app
@@ -140,8 +172,10 @@ _STATUS_CODES: dict[type[Exception], int] = {
     ConflictingChargeError: 409,
     NotPaidError: 402,
     IntentNotFoundError: 404,
+    NotTestModeError: 409,
     TooManyPaymentsError: 429,
     CheckoutUnavailableError: 502,
+    ApiUnavailableError: 502,
 }
 
 
@@ -151,3 +185,11 @@ def _register_error_responses(app: Flask) -> None:
 
     for kind in _STATUS_CODES:
         app.register_error_handler(kind, respond)
+
+    @app.errorhandler(CredentialsRefusedError)
+    def credentials_refused(error: CredentialsRefusedError) -> ResponseReturnValue:
+        return {"message": str(error)}, 401, {"WWW-Authenticate": "Bearer"}
+
+    @app.errorhandler(AccessRefusedError)
+    def access_refused(error: AccessRefusedError) -> ResponseReturnValue:
+        return {"message": str(error)}, error.status

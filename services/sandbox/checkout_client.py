@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from http.cookiejar import Cookie
 from time import monotonic, sleep
+from typing import Any
 from urllib.parse import urljoin
 from uuid import UUID
 
 import requests
+from requests.cookies import RequestsCookieJar
 
 from services.sandbox.checkout_page import CheckoutPage, PageForm, parse_page
 from services.sandbox.scripted_outcomes import RIGHT_CODES
@@ -22,6 +25,7 @@ _TIMEOUT_S = 60
 """Longer than the checkout waits for a provider."""
 _POLL_INTERVAL_S = 0.5
 _NOT_FOUND = 404
+_TEST_MODE = "test"
 _WITH_ALERT = (422, 429)
 """The form again, with an alert that says what is wrong."""
 
@@ -32,6 +36,10 @@ class CheckoutUnavailableError(RefusedError):
 
 class NotPaidError(RefusedError):
     """The intent cannot be paid, or the payment failed."""
+
+
+class NotTestModeError(RefusedError):
+    """The page does not say that its application is a test one. Nothing was submitted."""
 
 
 class IntentNotFoundError(RefusedError):
@@ -67,11 +75,23 @@ class Payment:
         return cls(method, {"method": method.value, **fields}, code or RIGHT_CODES[method])
 
 
+class _CookieJar(RequestsCookieJar):
+    """Sends secure cookies without TLS, too.
+
+    The checkout makes its cookies for its public address, and is reached without TLS in our own network.
+    """
+
+    def set_cookie(self, cookie: Cookie, *args: Any, **kwargs: Any) -> None:
+        cookie.secure = False
+        super().set_cookie(cookie, *args, **kwargs)
+
+
 class CheckoutClient:
     def __init__(self, checkout_url: str, intent: UUID) -> None:
         self._checkout_url = checkout_url
         self._url = f"{checkout_url}/pay/{intent}"
         self._session = open_http_session()
+        self._session.cookies = _CookieJar()
 
     def close(self) -> None:
         self._session.close()
@@ -79,7 +99,7 @@ class CheckoutClient:
     def pay(self, payment: Payment, wait_s: float) -> None:
         """Pay the intent. A result that is not known at once is waited for.
 
-        Raises NotPaidError if it is not paid then, IntentNotFoundError and CheckoutUnavailableError.
+        Raises NotPaidError if it is not paid then, NotTestModeError, IntentNotFoundError and CheckoutUnavailableError.
         """
         page = self._submit(self._payment_form(payment.method), payment.fields)
         code_form = page.find_form("code")
@@ -101,8 +121,13 @@ class CheckoutClient:
         return status
 
     def _payment_form(self, method: PaymentMethod) -> PageForm:
-        """Return the form with the choice of methods. Raises NotPaidError if there is none, or not this method."""
+        """Return the form with the choice of methods. Raises NotPaidError if there is none, or not this method.
+
+        Raises NotTestModeError if a real provider could be reached.
+        """
         page = self._open()
+        if page.mode != _TEST_MODE:
+            raise NotTestModeError("refused: this intent is not of a test application; nothing was submitted")
         form = page.find_form("method")
         if form is None:
             raise NotPaidError(_explain_refusal(self.status(), page))

@@ -26,6 +26,8 @@ class CheckoutPage:
     alerts: Sequence[str]
     """Why the last attempt failed, or what is wrong with a field."""
     forms: Sequence[PageForm]
+    mode: str | None
+    """"test" or "live", as the page says. None: it does not."""
 
     def find_form(self, name: str) -> PageForm | None:
         """Return the form that has this field."""
@@ -41,6 +43,7 @@ def parse_page(html: str) -> CheckoutPage:
         notice=" ".join(_texts(parser.notices)),
         alerts=_texts(parser.alerts),
         forms=parser.forms,
+        mode=parser.mode,
     )
 
 
@@ -64,11 +67,14 @@ class _PageParser(HTMLParser):
         self.notices: list[list[str]] = []
         self.alerts: list[list[str]] = []
         self.forms: list[PageForm] = []
+        self.mode: str | None = None
         self._open: list[_OpenElement] = []
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         attributes = {name: value or "" for name, value in attrs}
-        if tag == "form":
+        if tag == "body":
+            self.mode = attributes.get("data-mode")
+        elif tag == "form":
             self.forms.append(PageForm(attributes.get("action", "")))
         elif tag == "input" and self.forms:
             _add_field(self.forms[-1], attributes)

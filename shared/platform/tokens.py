@@ -1,6 +1,7 @@
 """Creates API keys, access tokens, webhook secrets and invitation tokens, and hashes them for storage. Pure."""
 
 import hashlib
+import hmac
 import secrets
 import string
 
@@ -8,6 +9,7 @@ _ALPHABET = string.ascii_letters + string.digits
 _LENGTH = 32  # 190 bits, out of reach of any search, so a plain fast hash is enough
 _SHOWN_LENGTH = 6
 WEBHOOK_SECRET_PREFIX = "whsec_"  # noqa: S105  not a secret itself
+_SANDBOX_CHARGES = b"charges of the sandbox"
 
 
 def new_api_key(mode: str) -> str:
@@ -25,6 +27,14 @@ def new_webhook_secret() -> str:
 
 def new_invitation_token() -> str:
     return f"inv_{_random()}"
+
+
+def sandbox_authorization(secret: str) -> str:
+    """Return the header Authorization of requests for the sandbox's charges.
+
+    Its token is derived from SANDBOX_SECRET, which signs notifications and is never sent.
+    """
+    return f"Bearer {hmac.new(secret.encode(), _SANDBOX_CHARGES, hashlib.sha256).hexdigest()}"
 
 
 def hash_token(text: str) -> bytes:

@@ -33,11 +33,12 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def load(pages: CheckoutWorld, tmp_path: Path) -> Iterator[Load]:
+    assert pages.settings.sandbox is not None
     port = find_free_ports(1)[0]
     addresses = LoadAddresses(
         api_url=f"http://127.0.0.1:{port}/api/v1",
         checkout_url=pages.url,
-        sandbox_url=f"http://127.0.0.1:{pages.bank.port}",
+        sandbox=pages.settings.sandbox,
         database_url=url_as("mizan_cli", pages.settings.database.url),
         environment={"MIZAN_SECRET_KEYS": ",".join(pages.settings.secret_keys)},
     )

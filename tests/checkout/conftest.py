@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from services.api.app import make_app
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
+from stack.ports import find_free_ports
 from tests.checkout.world import SILENCE_S, CheckoutWorld
 from tests.database_roles import open_as
 from tests.sandbox.running_sandbox import RunningSandbox
+from tests.servers import serve
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +35,14 @@ def pages(world: CheckoutWorld) -> Iterator[CheckoutWorld]:
     """A `world` whose pages are served over HTTP."""
     with world.serve():
         yield world
+
+
+@pytest.fixture
+def api_url(world: CheckoutWorld) -> Iterator[str]:
+    """The API on the database of the checkout."""
+    port = find_free_ports(1)[0]
+    with (
+        open_as("mizan_api", world.settings.database, "api") as database,
+        serve(make_app(world.settings, database), port),
+    ):
+        yield f"http://127.0.0.1:{port}"

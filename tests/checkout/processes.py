@@ -16,7 +16,7 @@ def checkout_processes(world: CheckoutWorld, root: Path, metrics: Path, **enviro
         world.settings.database,
         world.settings.kafka,
         MIZAN_SECRET_KEYS=",".join(world.settings.secret_keys),
-        SANDBOX_URL=f"http://127.0.0.1:{world.bank.port}",
+        SANDBOX_URL=world.bank.url,
         SANDBOX_SECRET=SECRET,
         PROMETHEUS_MULTIPROC_DIR=str(metrics),
         **environment,

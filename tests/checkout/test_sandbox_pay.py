@@ -1,38 +1,66 @@
 """`POST {sandbox}/pay`: for test suites of merchants. It pays at the real checkout, as a customer does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from flask import Flask, request
 from werkzeug.test import TestResponse
 
 from services.sandbox.app import make_app
 from services.sandbox.checkout_client import CheckoutClient
+from shared.domain.applications.registry import CreatedApplication, NewApplication
 from shared.domain.intents.intent import Intent
-from shared.platform.settings import SandboxSettings
+from shared.platform.settings import PublicUrls, SandboxSettings
+from shared.platform.tokens import sandbox_authorization
 from stack.ports import find_free_ports
 from tests.checkout.world import CheckoutWorld
 from tests.sandbox.running_sandbox import SECRET
+from tests.servers import serve
 
 GOOD_CARD = "4242424242424242"
 
 Pay = Callable[..., TestResponse]
 
 
-@pytest.fixture
-def pay(pages: CheckoutWorld, tmp_path: Path) -> Pay:
-    """Request a payment of an intent. `checkout_url` is another checkout."""
+def credentials_of(application: CreatedApplication) -> dict[str, str]:
+    return {"X-API-Key": application.api_key, "Authorization": f"Bearer {application.access_token}"}
 
-    def call(intent: Intent | str, *, checkout_url: str = pages.url, **fields: Any) -> TestResponse:
-        app = make_app(SandboxSettings(secret=SECRET, ledger=tmp_path / "ledger"), checkout_url, None)
+
+@pytest.fixture
+def pay(pages: CheckoutWorld, api_url: str, tmp_path: Path) -> Pay:
+    """Request a payment of an intent. By default with the credentials of its application, at the real checkout."""
+
+    def call(
+        intent: Intent | str,
+        *,
+        api_url: str = api_url,
+        checkout_url: str = pages.url,
+        headers: Mapping[str, str] = MappingProxyType(credentials_of(pages.application)),
+        **fields: Any,
+    ) -> TestResponse:
+        app = _make_sandbox(tmp_path, PublicUrls(api=api_url, checkout=checkout_url))
         uuid = intent if isinstance(intent, str) else str(intent.uuid)
-        return app.test_client().post("/pay", json={"intent": uuid, **fields})
+        return app.test_client().post("/pay", json={"intent": uuid, **fields}, headers=headers)
 
     return call
+
+
+def _make_sandbox(directory: Path, urls: PublicUrls, **settings: Any) -> Flask:
+    return make_app(SandboxSettings(secret=SECRET, ledger=directory / "ledger", **settings), urls, None)
+
+
+def _error(response: TestResponse) -> tuple[int, str]:
+    assert response.json is not None
+    assert list(response.json) == ["message"]
+    return response.status_code, response.json["message"]
 
 
 @pytest.mark.parametrize(
@@ -69,17 +97,110 @@ def test_paid_intent_is_not_paid_again(pages: CheckoutWorld, pay: Pay) -> None:
     assert len(pages.charges(intent)) == 1
 
 
-def test_unknown_intent_is_404(pay: Pay) -> None:
-    response = pay(str(uuid4()), card=GOOD_CARD)
-    assert response.status_code == 404
-    assert "does not know this intent" in response.text
+class TestCredentials:
+    @pytest.mark.parametrize("without", ["X-API-Key", "Authorization"])
+    def test_request_without_both_headers_is_401(self, pages: CheckoutWorld, pay: Pay, without: str) -> None:
+        """Before anything else is looked at, also the body."""
+        headers = {**credentials_of(pages.application), without: ""}
+        status, message = _error(pay("no uuid", headers=headers, api_url="http://127.0.0.1:1"))
+        assert status == 401
+        assert "X-API-Key and Authorization" in message
+
+    @pytest.mark.parametrize(
+        ("wrong", "says"),
+        [
+            ({"X-API-Key": "pk_unknown"}, "The API key is unknown or revoked."),
+            ({"X-API-Key": "pk_\xe9\xff"}, "The API key is unknown or revoked."),
+            ({"Authorization": "Bearer at_unknown"}, "The access token is invalid or revoked"),
+            ({"Authorization": sandbox_authorization(SECRET)}, "The access token is invalid or revoked"),
+        ],
+    )
+    def test_wrong_credentials_are_401_with_the_message_of_the_api(
+        self, pages: CheckoutWorld, pay: Pay, wrong: dict[str, str], says: str
+    ) -> None:
+        intent = pages.make_intent()
+        response = pay(intent, card=GOOD_CARD, headers={**credentials_of(pages.application), **wrong})
+        status, message = _error(response)
+        assert (status, message[: len(says)]) == (401, says)
+        assert pages.charges(intent) == []
+
+    def test_intent_of_another_merchant_is_403(self, pages: CheckoutWorld, pay: Pay) -> None:
+        intent = pages.make_intent()
+        other = pages.make_application(NewApplication("other", "Benghazi Tea"))
+        response = pay(intent, card=GOOD_CARD, headers=credentials_of(other))
+        assert _error(response)[0] == 403
+        assert pages.charges(intent) == []
+        assert pages.status(intent) == "requires_payment_method"
+
+    def test_unknown_intent_is_404(self, pay: Pay) -> None:
+        assert _error(pay(str(uuid4()), card=GOOD_CARD))[0] == 404
 
 
-def test_checkout_that_is_not_there_is_502(pay: Pay) -> None:
+@contextmanager
+def fake_checkout(body_tag: str) -> Iterator[tuple[str, list[str]]]:
+    """Serve a page with a form to pay by card. Yield its address, and the methods of the requests."""
+    app, methods = Flask("checkout"), list[str]()
+
+    def show(uuid: str) -> str:
+        methods.append(request.method)
+        return f'{body_tag}<form action="/pay/{uuid}"><input type="radio" name="method" value="card"></form>'
+
+    app.add_url_rule("/pay/<uuid>", view_func=show, methods=["GET", "POST"])
+    app.add_url_rule("/pay/<uuid>/state", "state", lambda uuid: {"state": "succeeded", "uuid": uuid})
+    port = find_free_ports(1)[0]
+    with serve(app, port):
+        yield f"http://127.0.0.1:{port}", methods
+
+
+class TestMode:
+    @pytest.mark.parametrize(
+        "body_tag",
+        ['<body data-mode="live">', "<body>", "", '<body data-mode="TEST">', '<p data-mode="test">'],
+    )
+    def test_page_that_does_not_say_test_is_409_and_nothing_is_submitted(
+        self, pages: CheckoutWorld, pay: Pay, body_tag: str
+    ) -> None:
+        with fake_checkout(body_tag) as (url, methods):
+            status, message = _error(pay(pages.make_intent(), card=GOOD_CARD, checkout_url=url))
+        assert (status, methods) == (409, ["GET"])
+        assert "not of a test application" in message
+
+    def test_page_that_says_test_is_paid(self, pages: CheckoutWorld, pay: Pay) -> None:
+        with fake_checkout('<body data-mode="test">') as (url, methods):
+            assert pay(pages.make_intent(), card=GOOD_CARD, checkout_url=url).status_code == 200
+        assert methods == ["GET", "POST"]
+
+
+def test_checkout_that_is_not_there_is_502(pages: CheckoutWorld, pay: Pay) -> None:
     url = f"http://127.0.0.1:{find_free_ports(1)[0]}"
-    response = pay(str(uuid4()), card=GOOD_CARD, checkout_url=url)
+    response = pay(pages.make_intent(), card=GOOD_CARD, checkout_url=url)
     assert response.status_code == 502
     assert f"the checkout at {url} cannot be reached" in response.text
+
+
+def test_api_that_is_not_there_is_502_and_nothing_is_paid(pages: CheckoutWorld, pay: Pay) -> None:
+    intent = pages.make_intent()
+    response = pay(intent, card=GOOD_CARD, api_url=f"http://127.0.0.1:{find_free_ports(1)[0]}")
+    assert _error(response) == (502, "the API cannot be reached (ConnectionError)")
+    assert pages.charges(intent) == []
+
+
+def test_settings_name_other_addresses_than_the_public_ones(
+    world: CheckoutWorld, api_url: str, tmp_path: Path
+) -> None:
+    """Inside containers. The checkout's cookies are made for https, which is not used there."""
+    public = PublicUrls(api="https://api.example.ly", checkout="https://pay.example.ly")
+    address = world.url
+    world.settings = replace(world.settings, public_urls=public)
+    intent = world.make_intent()
+    app = _make_sandbox(tmp_path, public, notify_url=address, api_url=api_url)
+    with world.serve():
+        response = app.test_client().post(
+            "/pay",
+            json={"intent": str(intent.uuid), "card": "6395043835180860"},
+            headers=credentials_of(world.application),
+        )
+    assert response.status_code == 200, response.text
 
 
 @pytest.mark.parametrize(
@@ -113,12 +234,17 @@ def test_number_of_payments_at_one_time_is_limited(tmp_path: Path, monkeypatch: 
         assert finish.wait(30)
 
     monkeypatch.setattr(CheckoutClient, "pay", wait)
-    app = make_app(SandboxSettings(secret=SECRET, ledger=tmp_path / "ledger"), "http://127.0.0.1:1", None)
+    monkeypatch.setattr("services.sandbox.app.check_access", lambda *_: None)
+    app = _make_sandbox(tmp_path, PublicUrls(checkout="http://127.0.0.1:1"))
+    headers = {"X-API-Key": "pk", "Authorization": "Bearer at"}
     body = {"intent": str(uuid4()), "card": GOOD_CARD}
     with ThreadPoolExecutor(33) as callers:
-        calls = [callers.submit(lambda: app.test_client().post("/pay", json=body)) for _ in range(33)]
+        calls = [
+            callers.submit(lambda: app.test_client().post("/pay", json=body, headers=headers))
+            for _ in range(33)
+        ]
         refused = next(as_completed(calls, timeout=30))
         finish.set()
     assert refused.result().status_code == 429
     assert sorted(call.result().status_code for call in calls) == [200] * 32 + [429]
-    assert app.test_client().post("/pay", json=body).status_code == 200
+    assert app.test_client().post("/pay", json=body, headers=headers).status_code == 200

@@ -55,7 +55,7 @@ class CheckoutWorld:
             settings,
             public_urls=PublicUrls(api="http://127.0.0.1:1", checkout=self.url),
             checkout=replace(settings.checkout, provider_timeout_s=PROVIDER_TIMEOUT_S),
-            sandbox=SandboxSettings(f"http://127.0.0.1:{bank.port}", SECRET, bank.ledger),
+            sandbox=SandboxSettings(bank.url, SECRET, bank.ledger),
         )
         self.box = SecretBox(settings.secret_keys)
         self.application = self.make_application(NewApplication("shop", "Tripoli Coffee"))

@@ -10,11 +10,11 @@ from cryptography.fernet import Fernet
 
 from mizan.__main__ import main
 from shared.platform.settings import DatabaseSettings
-from tests.checkout.conftest import bank, world
+from tests.checkout.conftest import api_url, bank, world
 from tests.checkout.world import CheckoutWorld
 from tests.database_roles import url_as
 
-__all__ = ["bank", "world"]
+__all__ = ["api_url", "bank", "world"]
 
 KEY = Fernet.generate_key().decode()
 Mizan = Callable[..., Result]

@@ -30,7 +30,7 @@ from shared.domain.intents.intent import Intent
 from shared.platform.database.pool import Database
 from shared.platform.kafka.producer import ConfirmingProducer
 from shared.platform.outbound_url import check_webhook_url
-from shared.platform.settings import Settings, WebhookSettings
+from shared.platform.settings import SandboxSettings, Settings, WebhookSettings
 from tests.checkout.test_http_client import listening, with_body
 from tests.checkout.world import CheckoutWorld
 from tests.database_roles import as_role, open_as
@@ -314,7 +314,7 @@ def test_unreachable_ledger_is_exit_code_2(run: Mizan, world: CheckoutWorld) -> 
 def test_ledger_that_is_not_usable_json_cannot_be_read(page: bytes) -> None:
     with (
         listening(with_body(page)) as url,
-        closing(SandboxLedger(url)) as ledger,
+        closing(SandboxLedger(SandboxSettings(url, SECRET))) as ledger,
         pytest.raises(LedgerUnavailableError, match="the sandbox's ledger cannot be read"),
     ):
         ledger.of_attempt(uuid4())

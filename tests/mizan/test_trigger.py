@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 import pytest
 from click.testing import Result
 
-from services.api.app import make_app
 from services.scheduler.jobs.expiry import IntentExpiry
 from shared.domain.applications.registry import NewApplication
 from shared.domain.intents.intent import Intent
@@ -17,11 +16,9 @@ from shared.domain.intents.store import find_intent
 from shared.domain.payment_methods import PaymentMethod
 from stack.ports import find_free_ports
 from tests.checkout.world import CheckoutWorld
-from tests.database_roles import open_as
 from tests.mizan.conftest import Mizan
 from tests.sandbox.running_sandbox import SECRET
 from tests.scheduler.running_jobs import running_jobs
-from tests.servers import serve
 from tests.waiting import eventually
 
 _CREATED_WITH_EXPIRY = """
@@ -33,24 +30,13 @@ _CREDENTIALS = "select kind from credentials where application_id = %s and revok
 
 
 @pytest.fixture
-def api_url(pages: CheckoutWorld) -> Iterator[str]:
-    """The API on the database of the pages."""
-    port = find_free_ports(1)[0]
-    with (
-        open_as("mizan_api", pages.settings.database, "api") as database,
-        serve(make_app(pages.settings, database), port),
-    ):
-        yield f"http://127.0.0.1:{port}"
-
-
-@pytest.fixture
 def trigger(run: Mizan, pages: CheckoutWorld, api_url: str) -> Mizan:
     """Run `mizan trigger … --app` of the application of the pages, with the settings of a stack with a sandbox."""
 
     def call(event: str, *words: str, **more: str) -> Result:
         given = {
             "SANDBOX_SECRET": SECRET,
-            "SANDBOX_URL": f"http://127.0.0.1:{pages.bank.port}",
+            "SANDBOX_URL": pages.bank.url,
             "API_PUBLIC_URL": api_url,
             "CHECKOUT_PUBLIC_URL": pages.url,
         }

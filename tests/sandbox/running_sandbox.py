@@ -13,11 +13,13 @@ from uuid import uuid4
 import psutil
 import requests
 
+from shared.platform.tokens import sandbox_authorization
 from stack.ports import find_free_ports
 from tests.logs import attach_log
 from tests.waiting import eventually
 
 SECRET = "the-bank-and-we-know-it"
+CREDENTIALS = {"Authorization": sandbox_authorization(SECRET)}
 SILENCE_S = 2.0
 """Long enough for a busy machine to do something else meanwhile."""
 
@@ -27,6 +29,7 @@ class RunningSandbox:
 
     def __init__(self, directory: Path, **environment: str) -> None:
         self.port = find_free_ports(1)[0]
+        self.url = f"http://127.0.0.1:{self.port}"
         self.log = directory / "log"
         self.ledger = directory / "books" / "ledger.sqlite"
         self._environment = {
@@ -85,10 +88,10 @@ class RunningSandbox:
         return charges
 
     def post(self, path: str, body: object) -> requests.Response:
-        return requests.post(f"http://127.0.0.1:{self.port}{path}", json=body, timeout=20)
+        return requests.post(f"{self.url}{path}", json=body, headers=CREDENTIALS, timeout=20)
 
     def get(self, path: str, **query: str) -> requests.Response:
-        return requests.get(f"http://127.0.0.1:{self.port}{path}", params=query, timeout=20)
+        return requests.get(f"{self.url}{path}", params=query, headers=CREDENTIALS, timeout=20)
 
     def lines(self, event: str) -> list[dict[str, Any]]:
         """Return the log lines with this event."""

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 import requests
 
-from tests.sandbox.running_sandbox import SILENCE_S, RunningSandbox, card, charge_body, wallet
+from tests.sandbox.running_sandbox import CREDENTIALS, SILENCE_S, RunningSandbox, card, charge_body, wallet
 from tests.waiting import eventually
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -216,7 +216,7 @@ def test_invalid_fields_are_named_and_not_quoted(
 )
 @pytest.mark.parametrize("path", ["/charges", "/charges/ch_none/confirm", "/charges/ch_none/settle"])
 def test_body_that_is_not_a_json_object_is_422(sandbox: RunningSandbox, path: str, body: bytes) -> None:
-    answer = requests.post(f"http://127.0.0.1:{sandbox.port}{path}", data=body, timeout=10)
+    answer = requests.post(f"{sandbox.url}{path}", data=body, headers=CREDENTIALS, timeout=10)
     told = {"message": "The body must be a JSON object, with each key once."}
     assert (answer.status_code, answer.json()) == (422, told)
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 import requests
 
-from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, wallet
+from tests.sandbox.running_sandbox import CREDENTIALS, RunningSandbox, card, charge_body, wallet
 
 CARD = "4242424242424242"
 CODE_CARD = "6395043835180860"
@@ -55,8 +55,8 @@ def _use_everything(sandbox: RunningSandbox) -> None:
     sandbox.post("/pay", {"intent": str(uuid4()), "wallet": "sadad", "phone": PHONES[0], "code": CODES[2]})
     sandbox.get(f"/charges/{CARD}")
     sandbox.get("/charges", intent=PHONES[0])
-    url = f"http://127.0.0.1:{sandbox.port}/charges"
-    requests.post(url, data=f'{{"card": {{"number": "{CARD}"'.encode(), timeout=10)
+    malformed = f'{{"card": {{"number": "{CARD}"'.encode()
+    requests.post(f"{sandbox.url}/charges", data=malformed, headers=CREDENTIALS, timeout=10)
 
 
 def _bytes_beside(ledger: Path) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 import requests
 
 from shared.platform.settings import KEY_VARIABLES, DatabaseSettings, KafkaSettings
+from shared.platform.tokens import sandbox_authorization
 from stack.services import SERVICES
 from tests.checkout.customer import Customer
 from tests.engines import TestEngines
@@ -60,10 +61,14 @@ def test_api_call_of_the_banner_works_also_after_a_restart(start: Start) -> None
     assert (repeated.status_code, repeated.json()["data"]["uuid"]) == (200, intent["uuid"])
     assert repeated.json()["data"]["status"] == "succeeded"
     sandbox = again.read()["sandbox_url"]
-    charges = requests.get(f"{sandbox}/charges", params={"intent": intent["uuid"]}, timeout=30).json()[
-        "charges"
-    ]
-    assert [charge["status"] for charge in charges] == ["paid"]
+    secret = Path(again.read()["sandbox_secret_file"]).read_text().strip()
+    charges = requests.get(
+        f"{sandbox}/charges",
+        params={"intent": intent["uuid"]},
+        headers={"Authorization": sandbox_authorization(secret)},
+        timeout=30,
+    )
+    assert [charge["status"] for charge in charges.json()["charges"]] == ["paid"]
 
 
 def test_payment_from_api_call_to_signed_webhook(start: Start) -> None:

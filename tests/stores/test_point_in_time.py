@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 import requests
 
+from shared.platform.tokens import sandbox_authorization
 from stack.database_roles import urls_with_passwords
 from stack.ports import find_free_ports
 from tests.checkout.customer import Customer
@@ -123,8 +124,14 @@ def check_restored(
 
 def charged_intents(stack: RunningStack) -> dict[str, str]:
     """Return the intent of each attempt that is paid in the sandbox's ledger."""
-    url = f"{stack.read()['sandbox_url']}/charges"
-    answer = requests.get(url, params={"after": FIRST_ID}, timeout=30)
+    facts = stack.read()
+    secret = Path(facts["sandbox_secret_file"]).read_text().strip()
+    answer = requests.get(
+        f"{facts['sandbox_url']}/charges",
+        params={"after": FIRST_ID},
+        headers={"Authorization": sandbox_authorization(secret)},
+        timeout=30,
+    )
     charges = json.loads(answer.text)["charges"]
     assert len(charges) < 1000  # one page
     return {charge["attempt"]: charge["intent"] for charge in charges if charge["status"] == "paid"}

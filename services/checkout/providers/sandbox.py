@@ -26,6 +26,7 @@ from shared.domain.attempts.states import AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.settings import SandboxSettings
 from shared.platform.strict_json import InvalidJsonError, parse_json_object
+from shared.platform.tokens import sandbox_authorization
 
 NAME = "sandbox"
 _ANSWER_OF_STATUS = {
@@ -39,7 +40,8 @@ class SandboxProvider:
     name = NAME
 
     def __init__(self, settings: SandboxSettings, notify_url: str, timeout_s: float) -> None:
-        self._client = ProviderClient(settings.url, timeout_s)
+        headers = {"Authorization": sandbox_authorization(settings.secret)}
+        self._client = ProviderClient(settings.url, timeout_s, headers)
         self._notify_url = notify_url
 
     def initial_state(self, method: PaymentMethod) -> AttemptState:

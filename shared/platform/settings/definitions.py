@@ -174,17 +174,19 @@ class MonitorSettings:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """The simulated bank and wallets. Never in production."""
+    """The simulated bank and wallets, for payments of test applications."""
 
     url: str = "http://127.0.0.1:8007"
     secret: str = field(default="", repr=False)
-    """What its notifications are signed with. Empty: there is no sandbox."""
+    """Signs its notifications, and authenticates its clients. Empty: there is no sandbox."""
     ledger: Path = Path("sandbox.sqlite")
     """The file where it records its charges."""
     silence_s: float = 60.0
     """How long it waits when it is scripted to give no response."""
     notify_url: str | None = None
     """Where it reaches the checkout, if not at its public address."""
+    api_url: str | None = None
+    """Where it reaches the API, if not at its public address."""
 
 
 @dataclass(frozen=True, slots=True)

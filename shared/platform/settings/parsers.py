@@ -215,7 +215,7 @@ def parse_monitor(env: environs.FileAwareEnv) -> MonitorSettings:
 
 
 def parse_sandbox(env: environs.FileAwareEnv) -> SandboxSettings | None:
-    """Return None without a secret: nobody could tell the sandbox's notifications from forged ones."""
+    """Return None without a secret: nobody could be told from a stranger."""
     default = defaults_of(SandboxSettings)
     url = _parse_base_url(env, "SANDBOX_URL", default.url)
     # The file of a secret may end with a line break.
@@ -223,7 +223,10 @@ def parse_sandbox(env: environs.FileAwareEnv) -> SandboxSettings | None:
     ledger = env.path("SANDBOX_LEDGER", default.ledger)
     silence_s = env.float("SANDBOX_SILENCE", default.silence_s, validate=validate.Range(0, 600))
     notify_url = (env.str("SANDBOX_NOTIFY_URL", "", validate=_validate_optional_url) or "").rstrip("/")
-    return SandboxSettings(url, secret, ledger, silence_s, notify_url or None) if secret else None
+    api_url = (env.str("SANDBOX_API_URL", "", validate=_validate_optional_url) or "").rstrip("/")
+    if not secret:
+        return None
+    return SandboxSettings(url, secret, ledger, silence_s, notify_url or None, api_url or None)
 
 
 def parse_tracing(env: environs.FileAwareEnv) -> TracingSettings | None:
