@@ -27,9 +27,11 @@ _TIMEOUT_S = 15
 
 
 def require_sandbox(settings: Settings) -> SandboxSettings:
-    """Return the settings of the sandbox. Raises NoSandboxError in production, and if there is no sandbox."""
+    """Return the settings of the sandbox. Raises NoSandboxError in production, and if there is none."""
     if settings.environment is Environment.PRODUCTION:
-        raise NoSandboxError("refused: this command pays in the sandbox, which production does not have")
+        raise NoSandboxError(
+            "refused: this command is for development; in production, test suites use POST /pay of the sandbox"
+        )
     if settings.sandbox is None:
         raise NoSandboxError("refused: this stack has no sandbox (SANDBOX_SECRET is not set)")
     return settings.sandbox

@@ -19,11 +19,7 @@ class SandboxNotConfiguredError(Exception):
 
 
 def main() -> None:
-    settings = start_process(
-        SERVICE,
-        uses_kafka=False,
-        refused_in_production="The sandbox moves no real money: do not start it here.",
-    )
+    settings = start_process(SERVICE, uses_kafka=False)
     try:
         sandbox = _require_sandbox(settings)
         Ledger(sandbox.ledger).close()

@@ -33,22 +33,15 @@ class PortNotUsableError(Exception):
     """The address cannot be used, most often because another process listens on it."""
 
 
-def start_process(
-    service: str, *, uses_kafka: bool = True, refused_in_production: str | None = None
-) -> Settings:
-    """Read the settings and set up logging; end the process with a list of problems if there are any.
-
-    `refused_in_production` is the reason why this service must never run there.
-    """
+def start_process(service: str, *, uses_kafka: bool = True) -> Settings:
+    """Read the settings and set up logging; end the process with a list of problems if there are any."""
     faulthandler.enable(file=2)  # a crash in a library shows where it happened; 2 is standard error
     parsed = read_environment(uses_kafka=uses_kafka)
     settings = parsed.settings
     if not parsed.problems:
         _set_up_logging(service, settings)
     is_production = settings.environment is Environment.PRODUCTION
-    problems = dict(find_start_problems(parsed, service))
-    if is_production and refused_in_production:
-        problems["MIZAN_ENV"] = [refused_in_production]
+    problems = find_start_problems(parsed, service)
     if problems:
         exit_with_error(service, SettingsError(problems))
     if is_production and uses_kafka and settings.kafka.replication_factor == 1:

@@ -1,5 +1,6 @@
 """The sandbox as processes: killed, stopped, and with invalid settings."""
 
+import secrets
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -13,7 +14,8 @@ import requests
 
 from services.sandbox.bank import Bank
 from services.sandbox.ledger import Ledger, LedgerUnavailableError
-from tests.sandbox.running_sandbox import RunningSandbox, card, charge_body, kill
+from shared.platform.tokens import sandbox_authorization
+from tests.sandbox.running_sandbox import SECRET, RunningSandbox, card, charge_body, kill
 from tests.waiting import eventually
 
 
@@ -78,14 +80,24 @@ def test_operations_pages_of_the_sandbox(sandbox: RunningSandbox) -> None:
     assert 'service="sandbox"' in sandbox.get("/metrics").text
 
 
+PRODUCTION = {
+    "MIZAN_ENV": "production",
+    "DATABASE_URL": "postgresql:///nothing?host=/nowhere",
+    "SANDBOX_SECRET": secrets.token_urlsafe(32),
+    "API_PUBLIC_URL": "https://api.mizan.example",
+    "CHECKOUT_PUBLIC_URL": "https://pay.mizan.example",
+    "DASHBOARD_PUBLIC_URL": "https://dashboard.mizan.example",
+}
 REFUSALS = [
     ({"SANDBOX_SECRET": ""}, "sandbox: SANDBOX_SECRET is not set"),
-    ({"SANDBOX_SECRET": "", "MIZAN_ENV": "production"}, "The sandbox moves no real money"),
+    ({**PRODUCTION, "SANDBOX_SECRET": ""}, "sandbox: SANDBOX_SECRET is not set"),
+    ({**PRODUCTION, "SANDBOX_SECRET": SECRET}, "SANDBOX_SECRET: Is published or easy to guess"),
+    ({**PRODUCTION, "SANDBOX_API_URL": "http://api.internal"}, "SANDBOX_API_URL: Would send credentials"),
 ]
 
 
 @pytest.mark.stack
-def test_sandbox_refuses_to_start_without_a_secret_and_in_production(tmp_path: Path) -> None:
+def test_sandbox_refuses_to_start_without_a_good_secret(tmp_path: Path) -> None:
     """It exits with the code for a wrong configuration and a clear message, and creates no ledger."""
     refused = [RunningSandbox(tmp_path, **environment) for environment, _ in REFUSALS]
     with ThreadPoolExecutor(len(refused)) as starters:
@@ -94,6 +106,16 @@ def test_sandbox_refuses_to_start_without_a_secret_and_in_production(tmp_path: P
         assert code == 78
         assert word in told
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.stack
+def test_sandbox_starts_in_production(tmp_path: Path) -> None:
+    """Test applications pay there, too. It has no database and no Kafka."""
+    sandbox = RunningSandbox(tmp_path, **PRODUCTION)
+    with sandbox.running():
+        assert sandbox.get("/charges").status_code == 401
+        token = {"Authorization": sandbox_authorization(PRODUCTION["SANDBOX_SECRET"])}
+        assert requests.post(f"{sandbox.url}/charges", json=charge_body(), headers=token, timeout=10).ok
 
 
 def test_file_that_is_not_a_ledger_is_refused_and_unchanged(tmp_path: Path) -> None:

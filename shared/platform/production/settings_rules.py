@@ -17,6 +17,7 @@ from shared.platform.production.unencrypted_connections import (
     find_unencrypted_kafka,
     find_unencrypted_mail,
     find_unencrypted_proxy,
+    find_unencrypted_url,
     is_authenticated,
 )
 from shared.platform.settings import (
@@ -25,12 +26,14 @@ from shared.platform.settings import (
     KeyPurpose,
     ParsedSettings,
     Problems,
+    SandboxSettings,
     Settings,
 )
 
 _ANOTHER_PASSWORD = "This password is published or easy to guess: choose a random one."  # noqa: S105
 # Other ways for a client to authenticate.
 _INSTEAD_OF_PASSWORD = ("sslcert", "passfile", "service")
+_SHORTEST_SANDBOX_SECRET = 32
 _NEEDED_TO_CONNECT = {"DATABASE_URL", "DATABASE_CONNECT_TIMEOUT", "DATABASE_STATEMENT_TIMEOUT"}
 
 
@@ -52,9 +55,7 @@ def find_development_settings(settings: Settings) -> Problems:
     """Return problems with settings that would let production store what it must not have."""
     if settings.environment is not Environment.PRODUCTION:
         return {}
-    return _non_empty(
-        {"WEBHOOK_ALLOW_PRIVATE": _private_webhooks(settings), "SANDBOX_SECRET": _sandbox(settings)}
-    )
+    return _non_empty({"WEBHOOK_ALLOW_PRIVATE": _private_webhooks(settings)})
 
 
 def find_command_problems(settings: Settings, purposes: Collection[KeyPurpose]) -> Problems:
@@ -75,6 +76,7 @@ def find_setting_problems(settings: Settings, process: str, *, needs_keys: bool 
     return {
         **find_development_settings(settings),
         **find_key_problems(settings, process, needs_keys=needs_keys),
+        **_sandbox(settings.sandbox, settings.plaintext_hosts),
         **_non_empty(
             {
                 "DATABASE_URL": _database(settings.database.url, settings.plaintext_hosts),
@@ -108,9 +110,24 @@ def _private_webhooks(settings: Settings) -> Iterator[str]:
         yield "Is for development only: merchants could make us call machines in our own network. Remove it."
 
 
-def _sandbox(settings: Settings) -> Iterator[str]:
-    if settings.sandbox is not None:
-        yield "Is for development only: payments at the sandbox move no money. Remove it."
+def _sandbox(sandbox: SandboxSettings | None, plaintext_hosts: Collection[str]) -> Problems:
+    """Whoever knows its secret can settle charges of test applications, and forge their notifications."""
+    if sandbox is None:
+        return {}
+    addresses = {
+        "SANDBOX_URL": sandbox.url,
+        "SANDBOX_NOTIFY_URL": sandbox.notify_url,
+        "SANDBOX_API_URL": sandbox.api_url,
+    }
+    unencrypted = {name: find_unencrypted_url(url, plaintext_hosts) for name, url in addresses.items() if url}
+    return _non_empty({"SANDBOX_SECRET": _sandbox_secret(sandbox.secret), **unencrypted})
+
+
+def _sandbox_secret(secret: str) -> Iterator[str]:
+    if len(secret) < _SHORTEST_SANDBOX_SECRET or is_known_password(secret):
+        yield (
+            f"Is published or easy to guess: choose a random one of at least {_SHORTEST_SANDBOX_SECRET} characters."
+        )
 
 
 def _rate_limit(requests_per_second: float | None) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""Which connections of production would be unencrypted: to PostgreSQL, Kafka, mail or a proxy on another machine.
+"""Which connections of production would be unencrypted: to another machine with PostgreSQL, Kafka, mail, a proxy or the
+sandbox.
 
 Connections within this machine need no encryption: Unix sockets, and loopback addresses. Any other host is remote, also
 one in a private network, unless the operator names it in PLAINTEXT_HOSTS. No text repeats a value.
@@ -6,6 +7,7 @@ one in a private network, unless the operator names it in PLAINTEXT_HOSTS. No te
 
 from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from psycopg.pq import Conninfo
 
@@ -67,6 +69,13 @@ def find_unencrypted_proxy(proxy: ProxySettings | None, plaintext_hosts: Collect
         return
     if _are_remote([proxy.host], plaintext_hosts):
         yield f"Would send its password to another machine without TLS: use an https:// proxy. {_OR_ALLOW}"
+
+
+def find_unencrypted_url(url: str, plaintext_hosts: Collection[str]) -> Iterator[str]:
+    """Of the sandbox, or of a service that it calls: tokens and merchants' credentials are sent there."""
+    parts = urlsplit(url)
+    if parts.scheme != "https" and _are_remote([parts.hostname or ""], plaintext_hosts):
+        yield f"Would send credentials to another machine without TLS: use an https:// address. {_OR_ALLOW}"
 
 
 def _libpq_defaults() -> dict[str, str]:

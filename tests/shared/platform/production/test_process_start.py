@@ -39,7 +39,7 @@ BAD = {
     "API_PUBLIC_URL": "http://api.mizan.example",
     "MIZAN_WEBHOOK_SECRET_KEYS": "",
     "WEBHOOK_ALLOW_PRIVATE": "true",
-    "SANDBOX_SECRET": "ieV3theequ4Ohcheequ5",
+    "SANDBOX_SECRET": "change-me-in-production-change-me-in-production",
     "HTTP_PORT": "many",
 }
 NAMED = (
@@ -73,7 +73,6 @@ def test_every_service_and_every_job_lists_all_reasons_not_to_start(
     for service in SERVICES:
         told = _refusal(import_module(service).main, capsys)
         assert [name for name in (*NAMED, "demo data: ") if f"\n  {name}" not in told] == [], service
-        assert ("do not start it here" in told) == ("sandbox" in service)
     for job in ("migrate", "topics"):
         refused = CliRunner().invoke(mizan, [job])
         assert refused.exit_code == 78

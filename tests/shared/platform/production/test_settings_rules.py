@@ -1,6 +1,7 @@
 """Settings that production refuses: each one alone, and all in one list."""
 
 import base64
+import secrets
 
 import pytest
 
@@ -16,7 +17,9 @@ _PLAIN_KEY = base64.urlsafe_b64encode(bytes(32)).decode()
 REFUSED = [
     # name, value, part of the message
     ("WEBHOOK_ALLOW_PRIVATE", "true", "development only"),
-    ("SANDBOX_SECRET", "ieV3theequ4Ohcheequ5", "development only"),
+    ("SANDBOX_SECRET", "ieV3theequ4Ohcheequ5", "at least 32"),
+    ("SANDBOX_SECRET", "change-me-in-production-change-me-in-production", "easy to guess"),
+    ("SANDBOX_SECRET", "abab" * 10, "easy to guess"),
     ("MIZAN_WEBHOOK_SECRET_KEYS", "", "mizan keys new"),
     ("MIZAN_WEBHOOK_SECRET_KEYS", _PLAIN_KEY, "Key 1 of 1"),
     (
@@ -70,7 +73,7 @@ ALLOWED = [
     ("MONITOR_PUBLIC_URL", "http://monitor.internal"),
     ("MONITOR_PUBLIC_URL", "http://10.0.0.7:8004"),
     ("MONITOR_PUBLIC_URL", "https://monitor.mizan.example"),
-    ("SANDBOX_URL", "http://127.0.0.1:8007"),  # without a secret the sandbox is off
+    ("SANDBOX_URL", "http://sandbox.internal:8007"),  # without a secret there is no sandbox
     ("KAFKA_CLIENT_SECURITY_PROTOCOL", "SASL_SSL"),
     ("KAFKA_CLIENT_SASL_MECHANISM", "OAUTHBEARER"),
     ("KAFKA_REPLICATION_FACTOR", "1"),  # logged as a warning
@@ -154,8 +157,27 @@ def test_command_line_refuses_only_settings_that_it_would_store(good: pytest.Mon
         good.setenv(name, value)
     assert set(find_development_settings(read_environment().settings)) == {
         "WEBHOOK_ALLOW_PRIVATE",
-        "SANDBOX_SECRET",
     }
+
+
+@pytest.mark.parametrize("name", ["SANDBOX_URL", "SANDBOX_NOTIFY_URL", "SANDBOX_API_URL"])
+def test_sandbox_is_reached_by_tls_or_through_a_trusted_network(good: pytest.MonkeyPatch, name: str) -> None:
+    good.setenv("SANDBOX_SECRET", secrets.token_urlsafe(32))
+    for url in (
+        "https://sandbox.internal",
+        "HTTPS://sandbox.internal",
+        "http://127.0.0.1:8007",
+        "http://[::1]:8007",
+    ):
+        good.setenv(name, url)
+        assert _problems() == {}, url
+    good.setenv(name, "http://Sandbox.internal:8007/base")
+    assert list(_problems()) == [name]
+    assert "PLAINTEXT_HOSTS" in _problems()[name][0]
+    good.setenv("PLAINTEXT_HOSTS", "sandbox")
+    assert list(_problems()) == [name]
+    good.setenv("PLAINTEXT_HOSTS", "sandbox.internal")
+    assert _problems() == {}
 
 
 @pytest.mark.parametrize("missing", ["KAFKA_CLIENT_SASL_PASSWORD", "KAFKA_CLIENT_SECURITY_PROTOCOL"])
