@@ -21,7 +21,7 @@ from tests.webhooks.certificates import Authority
 
 FILES = ("docker-compose.yml", "docker-compose.production.yml")
 API, PAY, DASHBOARD = (f"{name}.mizan.example" for name in ("api", "pay", "dashboard"))
-ABSENT = {"sandbox", "shop", "demo", "proxy"}
+ABSENT = {"shop", "demo", "proxy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,15 @@ def test_payment_intent_is_created_by_https(client: PublicClient) -> None:
     signing_in = client.https(DASHBOARD, "/sign-in")
     assert signing_in.status == 200
     assert "Secure" in signing_in.headers["Set-Cookie"]
+
+
+def test_of_the_sandbox_only_the_payment_of_test_intents_is_reached(client: PublicClient) -> None:
+    refused = client.https(API, "/sandbox/pay", body="{}")
+    assert (refused.status, "X-API-Key and Authorization" in refused.text) == (401, True)
+    for path in ("/sandbox/pay", "/sandbox/charges", "/sandbox/pay/../charges", "/charges"):
+        assert client.https(API, path).status == 404
+    for path in ("/sandbox/charges", "/sandbox/pay/", "/charges", "/pay"):
+        assert client.https(API, path, body="{}").status == 404
 
 
 def test_plain_http_is_redirected_to_https(client: PublicClient) -> None:

@@ -84,8 +84,7 @@ def test_secrets_of_a_service_are_exactly_those_that_its_settings_name(name: str
     assert named == {f"{VOLUME_DIRECTORY}/{file}" for file in own}
     in_production = services(PRODUCTION).get(name, {})
     if in_production.get("profiles") != ["never"]:
-        wanted = set(own.values()) - {"sandbox_secret"}
-        assert set(in_production.get("secrets", ())) == wanted
+        assert set(in_production.get("secrets", ())) == set(own.values())
 
 
 def test_only_the_job_that_prepares_roles_has_the_login_of_the_superuser() -> None:

@@ -75,15 +75,11 @@ class TestNeeds:
         assert clients == services | {"kafka", "topics", "cli"}
 
     def test_only_checkout_and_verifier_reach_providers(self, deployment: Deployment) -> None:
-        """In development the sandbox is the provider. The monitor, Prometheus and `mizan audit` read it."""
+        """For test applications the sandbox is the provider. The monitor, Prometheus and `mizan audit` read it."""
         members = {base_name(name) for name in deployment.members("providers")}
         assert members == {"checkout", "checkout-verifier"}
-        if "sandbox" in deployment.networks_of:
-            assert {base_name(name) for name in deployment.reachable_from("sandbox")} == members | {
-                "monitor",
-                "prometheus",
-                "cli",
-            }
+        readers = {"monitor", "prometheus", "cli"}
+        assert {base_name(name) for name in deployment.members("sandbox")} == members | readers | {"sandbox"}
 
     def test_only_the_dashboard_reaches_the_mail_server(self, deployment: Deployment) -> None:
         assert {base_name(name) for name in deployment.members("mail")} == {"dashboard"}
@@ -118,7 +114,7 @@ class TestNeeds:
     def test_proxy_reaches_only_the_services_behind_it(self, deployment: Deployment) -> None:
         (proxy,) = {"proxy", "public-proxy"} & deployment.networks_of.keys()
         behind = {base_name(name) for name in deployment.reachable_from(proxy)}
-        assert behind - {"shop"} == {"api", "checkout", "dashboard"}
+        assert behind - {"shop"} == {"api", "checkout", "dashboard", "sandbox"}
 
     def test_every_address_in_the_settings_can_be_reached(self, deployment: Deployment) -> None:
         """What Prometheus scrapes, what the monitor polls, and every http address of a container."""
@@ -133,7 +129,7 @@ class TestNeeds:
             }
             # All services get the addresses of the sandbox, but only these use them.
             if base_name(name) not in {"checkout", "checkout-verifier", "sandbox", "monitor"}:
-                wanted -= {"sandbox", "checkout"}
+                wanted -= {"sandbox", "checkout", "api"}
             assert wanted - {name} <= deployment.reachable_from(name), name
 
     def test_prometheus_reaches_all_its_targets(self, deployment: Deployment) -> None:

@@ -32,7 +32,7 @@ ADDRESSES = {
     "CHECKOUT_PUBLIC_URL": "https://pay.mizan.ly",
     "DASHBOARD_PUBLIC_URL": "https://dashboard.mizan.ly",
 }
-IN_PRODUCTION = [service.name for service in SERVICES if service.in_production] + [job.name for job in JOBS]
+IN_PRODUCTION = [service.name for service in (*SERVICES, *JOBS)]
 
 
 @pytest.mark.parametrize("name", IN_PRODUCTION)
@@ -58,7 +58,8 @@ def test_settings_of_every_service_pass_the_production_checks(
     process, is_service = (name, True) if name in PROCESS_PURPOSES else (COMMAND_LINE, False)
     problems = find_setting_problems(reading.settings, process, needs_keys=is_service)
     assert {**reading.problems, **problems} == {}
-    assert reading.settings.sandbox is None
+    has_sandbox = name in {"sandbox", "checkout", "checkout-verifier", "dashboard"}
+    assert (reading.settings.sandbox is not None) == has_sandbox
     assert (reading.settings.checkout, reading.settings.api) == (CheckoutSettings(), ApiSettings())
 
 
@@ -82,23 +83,35 @@ def test_each_service_gets_the_keys_of_its_own_purposes_and_no_other(path: Path)
         assert session_keys.endswith(f"{process}_session_keys"), name
 
 
-def test_only_the_included_engines_are_reached_without_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are in networks without a way out. An operator's own server needs TLS."""
+def test_only_containers_in_internal_networks_are_reached_without_tls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The engines, the sandbox, and what the sandbox calls. An operator's own server needs TLS."""
     monkeypatch.setenv("DATABASE_URL", "postgresql://mizan:dbQk3r7pXw91sZt@postgres/mizan")
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "kafka:9092")
     monkeypatch.setenv("PLAINTEXT_HOSTS", environment("api", ADDRESSES, PRODUCTION)["PLAINTEXT_HOSTS"])
-    assert read_environment().settings.plaintext_hosts == ENGINES
-    for name in ENGINES:
+    assert read_environment().settings.plaintext_hosts == ENGINES | {"sandbox", "checkout", "api"}
+    for name in ENGINES | {"sandbox"}:
         assert not production().ways_out(name)
+    assert {"checkout", "api"} <= production().members("front")
 
 
-def test_sandbox_demo_shop_and_development_proxy_are_off() -> None:
+def test_demo_shop_and_development_proxy_are_off() -> None:
     off = {name for name, service in services(PRODUCTION).items() if service.get("profiles") == ["never"]}
-    assert off == {"sandbox", "demo", "shop", "proxy"}
-    assert "sandbox" not in environment("monitor", {}, DEVELOPMENT, PRODUCTION)["MONITOR_TARGETS"]
-    assert any(
-        mount.endswith("targets/sandbox.yml:ro") for mount in services(PRODUCTION)["prometheus"]["volumes"]
-    )
+    assert off == {"demo", "shop", "proxy"}
+
+
+def test_sandbox_runs_in_production_and_is_watched() -> None:
+    """On internal networks, with its ledger in a volume and a secret of its own."""
+    assert not production().ways_out("sandbox")
+    ledger = environment("sandbox", ADDRESSES, DEVELOPMENT, PRODUCTION)["SANDBOX_LEDGER"]
+    assert f"sandbox:{ledger.rpartition('/')[0]}" in services()["sandbox"]["volumes"]
+    assert services(PRODUCTION)["sandbox"]["secrets"] == ["sandbox_secret"]
+    targets = environment("monitor", ADDRESSES, DEVELOPMENT, PRODUCTION)["MONITOR_TARGETS"]
+    assert "sandbox=http://sandbox:8007" in targets
+    assert "prometheus" not in services(PRODUCTION)  # it scrapes the same targets as in development
+    assert any("prometheus/sandbox.yml" in mount for mount in services()["prometheus"]["volumes"])
+    assert "ports" not in services(PRODUCTION)["sandbox"]
 
 
 def test_every_service_in_production_has_the_production_environment() -> None:

@@ -10,7 +10,7 @@ from tests.containers.compose_files import DEVELOPMENT, PRODUCTION, PROJECT, env
 
 FOLDER = PROJECT / "deploy" / "proxy"
 CADDYFILE = (FOLDER / "Caddyfile").read_text()
-SITES = dict(re.findall(r"\{\$(\w+)_SITES\} \{\n\timport before (\w+ \d+)\n\}", CADDYFILE))
+SITES = dict(re.findall(r"\{\$(\w+)_SITES\} \{\n(?:\t.*\n)*?\timport before (\w+ \d+)\n\}", CADDYFILE))
 
 
 @pytest.mark.parametrize("name", ["api", "checkout", "dashboard"])
@@ -24,11 +24,19 @@ def test_every_public_service_has_a_site(name: str) -> None:
 def test_no_other_service_has_a_site() -> None:
     assert SITES.keys() == {"API", "CHECKOUT", "DASHBOARD"}
     assert CADDYFILE.count("reverse_proxy") == 1
-    assert not re.search("monitor 8|prometheus|grafana|sandbox", CADDYFILE)
+    assert not re.search("monitor 8|prometheus|grafana", CADDYFILE)
     of_development = [path.name for path in FOLDER.rglob("*.caddy")]
     assert of_development == ["shop.caddy"]
     shop = (FOLDER / "development" / "shop.caddy").read_text()
     assert f"import before shop {8000 + SHOP.port_offset}" in shop
+
+
+def test_of_the_sandbox_only_the_payment_of_test_intents_is_reached() -> None:
+    """POST /sandbox/pay at the address of the API; never its charges."""
+    assert re.findall(r"import service sandbox (\d+)", CADDYFILE) == ["8007"]
+    site = CADDYFILE.partition("{$API_SITES} {")[2].partition("\n}")[0]
+    assert "@pay {\n\t\tmethod POST\n\t\tpath /sandbox/pay\n\t}" in site
+    assert "handle @pay {\n\t\trewrite * /pay\n\t\timport service sandbox 8007\n\t}" in site
 
 
 def test_only_services_behind_the_proxy_trust_it() -> None:
