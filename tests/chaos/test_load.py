@@ -88,7 +88,8 @@ def _has_done_enough(path: Path) -> bool:
     return (
         {one.method for one in clicks if one.page == "paid"} == {"card", "sadad", "adfali"}
         and {"paid", "declined", "code", None} <= pages_seen
-        and {ChargeSettledLate, SecretRolled, WebhooksPaused, WebhookUrlChanged} <= kinds
+        and any(isinstance(one, ChargeSettledLate) and one.acknowledged for one in records)
+        and {SecretRolled, WebhooksPaused, WebhookUrlChanged} <= kinds
     )
 
 
