@@ -26,6 +26,7 @@ class Service:
     kafka_principal: str | None = None
     """Who it is to Kafka. A service without a principal does not learn where Kafka is."""
     in_production: bool = True
+    """Whether `make run` starts it with MIZAN_ENV=production, too. Compose files decide for themselves."""
     key_purposes: frozenset[KeyPurpose] = frozenset()
     """The purposes whose keys it gets, and no other program."""
     database_role: str | None = None

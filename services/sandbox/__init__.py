@@ -1,1 +1,1 @@
-"""The sandbox: a simulated bank and two simulated wallets behind HTTP, with a ledger. Never runs in production."""
+"""The sandbox: a simulated bank and two simulated wallets behind HTTP, with a ledger. For test applications."""

@@ -10,6 +10,7 @@ from shared.domain.applications.registry import NewApplication
 from shared.domain.intents.intent import Intent
 from shared.domain.payment_methods import PaymentMethod
 from stack.ports import find_free_ports
+from tests.checkout.test_sandbox_pay import fake_checkout
 from tests.checkout.world import CheckoutWorld
 from tests.mizan.conftest import Mizan
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
@@ -136,6 +137,15 @@ def test_method_that_the_application_does_not_have_is_refused(pages: CheckoutWor
     answer = pay(intent, "--wallet", "adfali", "--phone", "0921234567")
     assert answer.exit_code == 1
     assert "this intent can only be paid by card" in answer.stderr
+
+
+def test_page_that_does_not_say_test_is_refused_and_nothing_is_submitted(
+    pages: CheckoutWorld, pay: Mizan
+) -> None:
+    with fake_checkout('<body data-mode="live">') as (url, methods):
+        answer = pay(pages.make_intent(), "--card", GOOD_CARD, CHECKOUT_PUBLIC_URL=url)
+    assert (answer.exit_code, methods) == (1, ["GET"])
+    assert "not of a test application" in answer.stderr
 
 
 def test_only_the_sandbox_is_paid(pages: CheckoutWorld, pay: Mizan) -> None:

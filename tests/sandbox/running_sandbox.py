@@ -37,6 +37,7 @@ class RunningSandbox:
             # Nothing listens there: the sandbox connects to neither.
             "DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing",
             "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1",
+            "API_PUBLIC_URL": "http://127.0.0.1:1",
             "HTTP_PORT": str(self.port),
             "MIZAN_LOG_FORMAT": "json",
             "SANDBOX_SECRET": SECRET,

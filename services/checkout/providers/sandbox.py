@@ -1,4 +1,4 @@
-"""The sandbox as a provider: a simulated bank and two wallets, for development and tests."""
+"""The sandbox as a provider: a simulated bank and two wallets, for test applications."""
 
 import hashlib
 import hmac
