@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from cryptography.fernet import Fernet
 
-from services.checkout.payments.limits import CODES_PER_INTENT
+from services.checkout.payments.limits import CODES_PER_INTENT, LimitExceededError, PaymentLimits
 from services.checkout.payments.one_time_codes import RESEND_AFTER_S, VALID_S
 from services.checkout.providers.http_client import HttpReply, ProviderClient
 from services.checkout.verification.verifier import Verifier
@@ -172,6 +173,47 @@ def test_number_of_codes_per_phone_is_limited(world: CheckoutWorld) -> None:
         payer.enter_code("1111")
         assert payer.title == PAID
         assert [send_code(), send_code(), send_code()] == [200, 200, 429]
+
+
+def test_limits_of_a_phone_in_a_test_application_are_its_own(world: CheckoutWorld) -> None:
+    """Nobody can use up or reset the limits of somebody's phone in the sandbox, or take it from other developers."""
+    limits = PaymentLimits(b"key", codes_per_phone=2, failures_per_address=100)
+    one, other = (limits.within_test_application(uuid4()) for _ in range(2))
+    with world.service_database.transaction() as connection:
+
+        def may_send(counted: PaymentLimits) -> bool:
+            try:
+                counted.count_code_sent(connection, uuid4(), "0921234567")
+            except LimitExceededError:
+                return False
+            return True
+
+        assert [may_send(one) for _ in range(3)] == [True, True, False]
+        assert [may_send(limits) for _ in range(3)] == [True, True, False]
+        assert may_send(other)
+        one.forget_phone(connection, "0921234567")
+        assert may_send(one)
+        assert not may_send(limits)
+
+
+def test_payment_in_the_sandbox_resets_only_the_limits_of_its_application(world: CheckoutWorld) -> None:
+    """Whether the response settles it, or a notification afterwards."""
+    phone, keep = "0921234567", uuid4()
+    limits = world.dependencies.payments.limits
+    with world.service_database.transaction() as connection:
+        limits.count_code_sent(connection, keep, phone)
+    ((before,),) = world.rows("select count(*) from checkout_limits")
+    with world.serve():
+        payer = world.customer(world.make_intent())
+        payer.pay_by_wallet("adfali", phone)
+        assert world.rows("select count(*) > %s from checkout_limits", before) == [(True,)]
+        payer.enter_code("1111")
+        assert payer.title == PAID
+    with world.service_database.transaction() as connection:
+        for _ in range(world.settings.checkout.codes_per_phone - 1):
+            limits.count_code_sent(connection, uuid4(), phone)
+        with pytest.raises(LimitExceededError):
+            limits.count_code_sent(connection, uuid4(), phone)
 
 
 def test_phone_is_stored_encrypted_until_the_intent_is_paid(pages: CheckoutWorld) -> None:

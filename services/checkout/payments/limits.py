@@ -61,12 +61,30 @@ class PaymentLimits:
     The count methods raise LimitExceededError.
     """
 
-    def __init__(self, key: bytes, codes_per_phone: int, failures_per_address: int) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        codes_per_phone: int,
+        failures_per_address: int,
+        *,
+        test_application: UUID | None = None,
+    ) -> None:
         self._key = key
+        self._test_application = test_application
         self._codes_per_phone = codes_per_phone
         self._failures_per_address = failures_per_address
         # Per day, twice as many as codes may be sent per hour.
         self._wrong_codes_per_phone = 2 * codes_per_phone
+
+    def within_test_application(self, application: UUID) -> "PaymentLimits":
+        """Return limits that count only this test application.
+
+        All test applications use the same few phones. And nobody may use up, or reset, the limits of somebody's phone
+        in the sandbox, which has no code to guess.
+        """
+        return PaymentLimits(
+            self._key, self._codes_per_phone, self._failures_per_address, test_application=application
+        )
 
     def count_attempt(self, connection: Connection[Any], intent: UUID) -> None:
         refusal = Refusal.TOO_MANY_ATTEMPTS
@@ -137,7 +155,8 @@ class PaymentLimits:
             raise LimitExceededError(refusal, row[1])
 
     def _hash(self, what: str) -> bytes:
-        return hmac.new(self._key, what.encode(), hashlib.sha256).digest()
+        scope = "" if self._test_application is None else f"test/{self._test_application}/"
+        return hmac.new(self._key, f"{scope}{what}".encode(), hashlib.sha256).digest()
 
 
 def _failures(address: str) -> str:

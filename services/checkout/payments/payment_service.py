@@ -31,6 +31,7 @@ from services.checkout.providers.interface import (
     Wallet,
 )
 from services.checkout.providers.registry import ConfiguredProvider, ProviderRegistry
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.attempts.provider_exchange import AttemptOutcome, ProviderRequest, SettlementResult
 from shared.domain.attempts.settlement import lock_attempt, settle_response
 from shared.domain.attempts.start import repeat_start, start_attempt, submit_code
@@ -70,6 +71,7 @@ class PaymentService:
 
         Raises AttemptRefusedError or LimitExceededError before anything is done.
         """
+        limits = self._limits_of(checkout)
         provider = account.provider
         wallet = details if isinstance(details, Wallet) else None
         with self.database.transaction() as connection:
@@ -82,22 +84,24 @@ class PaymentService:
                 account=account.id,
                 leave_redirect=leave_redirect,
             )
-            self.limits.count_attempt(connection, checkout.intent)
-            self.limits.check_address(connection, client)
+            limits.count_attempt(connection, checkout.intent)
+            limits.check_address(connection, client)
             if wallet is not None:
-                self.limits.count_code_sent(connection, checkout.intent, wallet.phone)
-                self.limits.count_failure(connection, client)
+                limits.count_code_sent(connection, checkout.intent, wallet.phone)
+                limits.count_failure(connection, client)
         ATTEMPTS_STARTED.labels(method, provider.name).inc()
         response = provider.start(_payment(checkout, request, method, lang), details)
 
         def settle(connection: Connection[Any]) -> SettlementResult:
             settled = _settle_response(connection, request, response.outcome)
-            self._side_effects.record_side_effects(connection, request.attempt, settled, response, wallet)
+            self._side_effects(limits).record_side_effects(
+                connection, request.attempt, settled, response, wallet
+            )
             if wallet is None and _is_failure_or_code(response.outcome):
-                self.limits.count_failure(connection, client)
+                limits.count_failure(connection, client)
             elif wallet is not None and response.outcome.reason == FailureReason.PROVIDER_AWAY:
-                self.limits.refund_code(connection, checkout.intent, wallet.phone)
-                self.limits.refund_failure(connection, client)
+                limits.refund_code(connection, checkout.intent, wallet.phone)
+                limits.refund_failure(connection, client)
             return settled
 
         return count_settled(self._settle(request, response, settle), method, provider.name)
@@ -109,13 +113,14 @@ class PaymentService:
 
         Raises AttemptRefusedError, CodeRefusedError or LimitExceededError before anything is done.
         """
+        limits = self._limits_of(checkout)
         with self.database.transaction() as connection:
             request = submit_code(connection, attempt.id)
             challenge = self.codes.count_try(connection, attempt.id)
-            self.limits.check_address(connection, client)
+            limits.check_address(connection, client)
             phone = self.codes.find_phone(connection, attempt.id)
             if phone is not None:
-                self.limits.count_code_tried(connection, phone)
+                limits.count_code_tried(connection, phone)
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
         entered = SubmittedCode(code, challenge.continuation, request.number)
         raw_response = account.provider.confirm(_payment(checkout, request, attempt.method, lang), entered)
@@ -123,15 +128,15 @@ class PaymentService:
 
         def settle(connection: Connection[Any]) -> SettlementResult:
             settled = _settle_response(connection, request, response.outcome)
-            self._side_effects.record_side_effects(connection, request.attempt, settled, response)
+            self._side_effects(limits).record_side_effects(connection, request.attempt, settled, response)
             if response.outcome.reason == FailureReason.PROVIDER_AWAY:
                 self.codes.refund_try(connection, request.attempt)
             if phone is not None and not _may_be_wrong(raw_response.outcome):
-                self.limits.refund_code_tried(connection, phone)
+                limits.refund_code_tried(connection, phone)
             if settled.attempt in CHARGED:
-                self.limits.refund_failure(connection, client)  # the code was sent to pay
+                limits.refund_failure(connection, client)  # the code was sent to pay
             elif _is_failure_or_code(raw_response.outcome):
-                self.limits.count_failure(connection, client)
+                limits.count_failure(connection, client)
             return settled
 
         return count_settled(self._settle(request, response, settle), attempt.method, account.provider.name)
@@ -143,6 +148,7 @@ class PaymentService:
 
         Raises AttemptRefusedError, LimitExceededError or CodeNotSentError.
         """
+        limits = self._limits_of(checkout)
         with self.database.transaction() as connection:
             request = repeat_start(connection, attempt.id)
             account = self.providers.for_attempt(connection.cursor(), attempt.account)
@@ -152,9 +158,9 @@ class PaymentService:
             if not can_resend(account, attempt):
                 raise CodeNotSentError
             phone = None if claimed.wallet is None else claimed.wallet.phone
-            self.limits.check_address(connection, client)
-            self.limits.count_code_sent(connection, checkout.intent, phone)
-            self.limits.count_failure(connection, client)
+            limits.check_address(connection, client)
+            limits.count_code_sent(connection, checkout.intent, phone)
+            limits.count_failure(connection, client)
         response = account.provider.resend_code(
             _payment(checkout, request, attempt.method, lang), claimed.continuation, claimed.wallet
         )
@@ -162,8 +168,8 @@ class PaymentService:
             with self.database.transaction() as connection:
                 lock_attempt(connection, attempt.id)
                 self.codes.release_resend(connection, attempt.id)
-                self.limits.refund_code(connection, checkout.intent, phone)
-                self.limits.refund_failure(connection, client)
+                limits.refund_code(connection, checkout.intent, phone)
+                limits.refund_failure(connection, client)
             raise CodeNotSentError
 
         def settle(connection: Connection[Any]) -> SettlementResult:
@@ -174,9 +180,13 @@ class PaymentService:
 
         return count_settled(self._settle(request, response, settle), attempt.method, account.provider.name)
 
-    @property
-    def _side_effects(self) -> SettlementSideEffects:
-        return SettlementSideEffects(self.codes, self.limits)
+    def _limits_of(self, checkout: CheckoutState) -> PaymentLimits:
+        if checkout.mode is ApplicationMode.TEST:
+            return self.limits.within_test_application(checkout.application)
+        return self.limits
+
+    def _side_effects(self, limits: PaymentLimits) -> SettlementSideEffects:
+        return SettlementSideEffects(self.codes, limits)
 
     def _settle(
         self,

@@ -1,6 +1,6 @@
 """What every settlement of an attempt needs: the attempt's context before it, and its side effects after it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from psycopg import Connection, Cursor
 from services.checkout.payments.limits import PaymentLimits
 from services.checkout.payments.one_time_codes import CodeChallenges
 from services.checkout.providers.interface import ProviderResponse, Wallet
+from shared.domain.applications.provider_accounts import ProviderName
 from shared.domain.attempts.provider_exchange import SettlementResult
 from shared.domain.attempts.states import CHARGED, AttemptState, ProviderAnswer
 from shared.domain.payment_methods import PaymentMethod
@@ -23,6 +24,12 @@ class SettlementSideEffects:
 
     codes: CodeChallenges
     limits: PaymentLimits
+
+    def of(self, context: "AttemptContext") -> "SettlementSideEffects":
+        """Return those of an attempt: one at the sandbox has the limits of its test application."""
+        if context.provider != ProviderName.SANDBOX:
+            return self
+        return replace(self, limits=self.limits.within_test_application(context.application))
 
     def record_side_effects(
         self,
@@ -48,7 +55,8 @@ class SettlementSideEffects:
 
 _FIND_CONTEXT = """
 select t.id, t.intent_uuid, t.method, t.provider, t.provider_account_id,
-       case when not t.reference_from_operator then t.provider_reference end, i.amount, i.currency, i.trace
+       case when not t.reference_from_operator then t.provider_reference end, i.application_id, i.amount, i.currency,
+       i.trace
 from payment_attempts as t join payment_intents as i on i.uuid = t.intent_uuid
 where t.id = %s"""
 
@@ -64,6 +72,7 @@ class AttemptContext:
     account: UUID | None
     reference: str | None
     """The reference that the provider supplied, if it has."""
+    application: UUID
     amount: int
     currency: str
     trace: str | None = None

@@ -55,7 +55,7 @@ class NotificationHandler:
         """Settle the attempt and return the result. A repeated notification changes nothing."""
         with self.database.transaction() as connection:
             settled = settle_notification(connection, context.attempt, outcome)
-            self.side_effects.record_side_effects(
+            self.side_effects.of(context).record_side_effects(
                 connection, context.attempt, settled, ProviderResponse(outcome)
             )
         PROVIDER_NOTIFICATIONS.labels(context.provider, "accepted").inc()

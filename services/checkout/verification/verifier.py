@@ -111,7 +111,9 @@ class Verifier:
             settled: SettlementResult | None = None
             try:
                 settled = settle_inquiry(connection, inquiry, limited.outcome)
-                self._side_effects.record_side_effects(connection, context.attempt, settled, limited)
+                self._side_effects.of(context).record_side_effects(
+                    connection, context.attempt, settled, limited
+                )
             except UnexpectedAnswerError as error:
                 _log.error("unexpected answer of %s: %s", context.provider, error)
             if asked is not None:
