@@ -29,18 +29,19 @@ def plutu() -> Iterator[FakePlutu]:
 
 @pytest.fixture
 def bank_pages(world: CheckoutWorld, plutu: FakePlutu) -> Iterator[CheckoutWorld]:
-    """The checkout's pages, where cards are paid through Plutu."""
+    """The checkout's pages, where cards and one wallet are paid through Plutu."""
     world.settings = replace(world.settings, checkout=replace(world.settings.checkout, plutu_url=plutu.url))
     world.use_live_application()
     with world.database.transaction() as connection:
-        set_provider_account(
-            connection,
-            world.box,
-            world.application.id,
-            PaymentMethod.CARD,
-            provider=ProviderName.PLUTU,
-            credentials=CREDENTIALS,
-        )
+        for method in (PaymentMethod.CARD, PaymentMethod.ADFALI):
+            set_provider_account(
+                connection,
+                world.box,
+                world.application.id,
+                method,
+                provider=ProviderName.PLUTU,
+                credentials=CREDENTIALS,
+            )
     with serving(world):
         yield world
 
@@ -91,5 +92,5 @@ def test_customer_who_goes_back_from_the_bank_can_continue_there_or_pay_otherwis
         )
     )
     shopper.pay_by_wallet("adfali", "0921234567")
-    shopper.enter_code("1111")
+    shopper.enter_code("1234")
     shopper.sees(page_texts.PAID)
