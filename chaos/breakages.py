@@ -27,12 +27,12 @@ BREAKAGES: tuple[Breakage, ...] = (
         name="attempt forgotten",
         file="services/checkout/payments/payment_service.py",
         old="""\
-                self.limits.count_failure(connection, client)
+                limits.count_failure(connection, client)
         ATTEMPTS_STARTED.labels(method, provider.name).inc()
         response = provider.start(_payment(checkout, request, method, lang), details)
 """,
         new="""\
-                self.limits.count_failure(connection, client)
+                limits.count_failure(connection, client)
             ATTEMPTS_STARTED.labels(method, provider.name).inc()
             response = provider.start(_payment(checkout, request, method, lang), details)
             if response.outcome.answer is ProviderAnswer.UNKNOWN:

@@ -71,9 +71,7 @@ FILES = {
     "checkout-verifier": _files(
         "provider_keys", "customer_keys", "kafka_checkout_verifier", "sandbox_secret", role="checkout"
     ),
-    "dashboard": _files(
-        "webhook_secret_keys", "provider_keys", "dashboard_session_keys", "sandbox_secret", role="dashboard"
-    ),
+    "dashboard": _files("webhook_secret_keys", "provider_keys", "dashboard_session_keys", role="dashboard"),
     "webhooks": _files("webhook_secret_keys", "kafka_webhooks", role="webhooks"),
     "scheduler": _files("kafka_scheduler", role="scheduler"),
     "monitor": _files("monitor_session_keys", "kafka_monitor", role="monitor"),

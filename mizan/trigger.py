@@ -72,9 +72,8 @@ def trigger_command(outcome: Outcome, application_id: UUID, as_json: bool) -> No
     with command_settings() as settings:
         sandbox = require_sandbox(settings)
         with open_database(settings) as database:
-            if outcome is not Outcome.CANCELED:
-                with database.transaction() as connection:
-                    check_is_test_application(connection, application_id)
+            with database.transaction() as connection:
+                check_is_test_application(connection, application_id)
             expires_at = None if outcome is Outcome.SUCCEEDED else _shortest_expiry(database)
             uuid = _create_intent(settings, database, application_id, expires_at)
         with closing(CheckoutClient(settings.public_urls.checkout, uuid)) as client:

@@ -4,10 +4,12 @@ Charges are for our own services, with a token derived from SANDBOX_SECRET. `/pa
 the credentials of the intent's application.
 """
 
-from contextlib import closing
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from hmac import compare_digest
 from pathlib import Path
-from threading import BoundedSemaphore
+from threading import Lock
 from time import sleep
 
 from flask import Blueprint, Flask, request
@@ -42,6 +44,8 @@ from shared.platform.web.app import create_app
 SERVICE = "sandbox"
 _CONCURRENT_PAYMENTS = 32
 """Each holds a thread while the checkout needs another one for its charge."""
+_CONCURRENT_PAYMENTS_PER_KEY = 8
+"""So that no merchant takes them all."""
 _WAIT_S = 40.0
 """The proxy waits 60 seconds for a response, of which the checkout's provider may take 10."""
 
@@ -117,24 +121,43 @@ class TooManyPaymentsError(Exception):
     """All threads that may pay are busy."""
 
 
+class PaymentSlots:
+    """Limits the payments in progress, of all merchants and of one API key."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._in_progress: Counter[str] = Counter()
+
+    @contextmanager
+    def held(self, api_key: str) -> Iterator[None]:
+        """Hold a slot within this context. Raises TooManyPaymentsError."""
+        with self._lock:
+            of_key = self._in_progress[api_key]
+            if of_key >= _CONCURRENT_PAYMENTS_PER_KEY or self._in_progress.total() >= _CONCURRENT_PAYMENTS:
+                raise TooManyPaymentsError("Too many payments are in progress. Try again later.")
+            self._in_progress[api_key] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_progress[api_key] -= 1
+                self._in_progress += Counter()  # forgets keys without payments
+
+
 def pay_blueprint(api_url: str, checkout_url: str) -> Blueprint:
     """The route for test suites: pays as a customer does, at the checkout, if the API shows the caller the intent."""
     pay = Blueprint("pay", __name__)
-    slots = BoundedSemaphore(_CONCURRENT_PAYMENTS)
+    slots = PaymentSlots()
 
     @pay.post("/pay")
     def pay_intent() -> ResponseReturnValue:
         """Respond when the result is known."""
         api_key, authorization = _require_merchant_headers()
         intent, payment = parse_payment_request(request.get_data())
-        if not slots.acquire(blocking=False):
-            raise TooManyPaymentsError(f"{_CONCURRENT_PAYMENTS} payments are in progress. Try again later.")
-        try:
+        with slots.held(api_key):
             check_access(api_url, intent, api_key, authorization)
             with closing(CheckoutClient(checkout_url, intent)) as client:
                 client.pay(payment, _WAIT_S)
-        finally:
-            slots.release()
         return {"intent": str(intent), "status": IntentStatus.SUCCEEDED}
 
     return pay

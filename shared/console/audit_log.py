@@ -7,7 +7,14 @@ from uuid import UUID
 from flask import render_template, url_for
 from flask_babel import lazy_gettext as _
 
-from shared.console.payment_labels import ATTEMPT_STATES, METHODS, PROVIDER_ANSWERS, PROVIDERS, STATUSES
+from shared.console.payment_labels import (
+    ATTEMPT_STATES,
+    METHODS,
+    MODES,
+    PROVIDER_ANSWERS,
+    PROVIDERS,
+    STATUSES,
+)
 from shared.domain.accounts.failed_sign_ins import FailureReason
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.credentials import CredentialKind
@@ -75,6 +82,7 @@ DETAILS = {
     "letter": _("Dead letter"),
     "method": _("Payment method"),
     "methods": _("Payment methods"),
+    "mode": _("Mode"),
     "name": _("Name"),
     "name_ar": _("Arabic name"),
     "name_en": _("English name"),
@@ -120,6 +128,7 @@ _VALUES: Mapping[str, Mapping[Any, object]] = {
     "kind": CREDENTIAL_KINDS,
     "method": METHODS,
     "methods": METHODS,
+    "mode": MODES,
     "outcome": ATTEMPT_STATES,
     "provider_answer": PROVIDER_ANSWERS,
     "role": ROLES,

@@ -3,6 +3,7 @@
 from flask_babel import gettext
 from flask_babel import lazy_gettext as _
 
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.provider_accounts import ProviderName
 from shared.domain.attempts.decision_rules import RecordedAnswer
 from shared.domain.attempts.states import MAX_CODE_TRIES, AttemptState
@@ -15,6 +16,7 @@ METHODS = {
     PaymentMethod.ADFALI: _("Adfali"),
 }
 PROVIDERS = {ProviderName.SANDBOX: _("Sandbox"), ProviderName.PLUTU: _("Plutu")}
+MODES = {ApplicationMode.TEST: _("Test mode"), ApplicationMode.LIVE: _("Live mode")}
 STATUSES = {
     IntentStatus.SUCCEEDED: _("Paid"),
     IntentStatus.REQUIRES_PAYMENT_METHOD: _("Waiting for payment"),

@@ -196,24 +196,38 @@ def test_limits_of_a_phone_in_a_test_application_are_its_own(world: CheckoutWorl
         assert not may_send(limits)
 
 
-def test_payment_in_the_sandbox_resets_only_the_limits_of_its_application(world: CheckoutWorld) -> None:
-    """Whether the response settles it, or a notification afterwards."""
+@pytest.mark.parametrize("is_notified", [False, True])
+def test_payment_in_the_sandbox_resets_only_the_limits_of_its_application(
+    world: CheckoutWorld, is_notified: bool
+) -> None:
+    """Whether the response to the code settles it, or a notification."""
     phone, keep = "0921234567", uuid4()
     limits = world.dependencies.payments.limits
     with world.service_database.transaction() as connection:
         limits.count_code_sent(connection, keep, phone)
-    ((before,),) = world.rows("select count(*) from checkout_limits")
+    test_limits = limits.within_test_application(world.application.id)
+    intent = world.make_intent()
     with world.serve():
-        payer = world.customer(world.make_intent())
+        payer = world.customer(intent)
         payer.pay_by_wallet("adfali", phone)
-        assert world.rows("select count(*) > %s from checkout_limits", before) == [(True,)]
-        payer.enter_code("1111")
+        assert _is_counted(world, test_limits, phone)
+        if is_notified:
+            assert world.bank.settle(world.charges(intent)[0], "paid").json()["notified"] is True
+        else:
+            payer.enter_code("1111")
+        payer.open()
         assert payer.title == PAID
+    assert not _is_counted(world, test_limits, phone)
     with world.service_database.transaction() as connection:
         for _ in range(world.settings.checkout.codes_per_phone - 1):
             limits.count_code_sent(connection, uuid4(), phone)
         with pytest.raises(LimitExceededError):
             limits.count_code_sent(connection, uuid4(), phone)
+
+
+def _is_counted(world: CheckoutWorld, limits: PaymentLimits, phone: str) -> bool:
+    key = limits._hash(f"phone/{phone}")
+    return bool(world.rows("select from checkout_limits where key = %s", key))
 
 
 def test_phone_is_stored_encrypted_until_the_intent_is_paid(pages: CheckoutWorld) -> None:

@@ -226,8 +226,11 @@ def test_invalid_request_is_422_and_names_the_field(pay: Pay, fields: dict[str, 
     assert GOOD_CARD not in response.text
 
 
-def test_number_of_payments_at_one_time_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the checkout's charges would find no free thread of the sandbox."""
+@pytest.mark.parametrize(("keys", "most"), [(11, 32), (1, 8)])
+def test_number_of_payments_at_one_time_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int, most: int
+) -> None:
+    """Otherwise the checkout's charges would find no free thread of the sandbox. One merchant cannot take them all."""
     finish = Event()
 
     def wait(*_arguments: object) -> None:
@@ -236,15 +239,16 @@ def test_number_of_payments_at_one_time_is_limited(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(CheckoutClient, "pay", wait)
     monkeypatch.setattr("services.sandbox.app.check_access", lambda *_: None)
     app = _make_sandbox(tmp_path, PublicUrls(checkout="http://127.0.0.1:1"))
-    headers = {"X-API-Key": "pk", "Authorization": "Bearer at"}
     body = {"intent": str(uuid4()), "card": GOOD_CARD}
-    with ThreadPoolExecutor(33) as callers:
-        calls = [
-            callers.submit(lambda: app.test_client().post("/pay", json=body, headers=headers))
-            for _ in range(33)
-        ]
+
+    def pay_with(key: int) -> int:
+        headers = {"X-API-Key": f"pk_{key}", "Authorization": "Bearer at"}
+        return app.test_client().post("/pay", json=body, headers=headers).status_code
+
+    with ThreadPoolExecutor(most + 1) as callers:
+        calls = [callers.submit(pay_with, number % keys) for number in range(most + 1)]
         refused = next(as_completed(calls, timeout=30))
         finish.set()
-    assert refused.result().status_code == 429
-    assert sorted(call.result().status_code for call in calls) == [200] * 32 + [429]
-    assert app.test_client().post("/pay", json=body, headers=headers).status_code == 200
+    assert refused.result() == 429
+    assert sorted(call.result() for call in calls) == [200] * most + [429]
+    assert pay_with(0) == 200

@@ -58,7 +58,7 @@ def test_settings_of_every_service_pass_the_production_checks(
     process, is_service = (name, True) if name in PROCESS_PURPOSES else (COMMAND_LINE, False)
     problems = find_setting_problems(reading.settings, process, needs_keys=is_service)
     assert {**reading.problems, **problems} == {}
-    has_sandbox = name in {"sandbox", "checkout", "checkout-verifier", "dashboard"}
+    has_sandbox = name in {"sandbox", "checkout", "checkout-verifier"}
     assert (reading.settings.sandbox is not None) == has_sandbox
     assert (reading.settings.checkout, reading.settings.api) == (CheckoutSettings(), ApiSettings())
 

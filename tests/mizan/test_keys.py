@@ -29,7 +29,9 @@ _SELECT = {
 
 
 def _made(run: Mizan, **more: str) -> dict[str, str]:
-    made: dict[str, str] = json.loads(run("app", "create", "--name", "Coffee", "--json", **more).stdout)
+    made: dict[str, str] = json.loads(
+        run("app", "create", "--name", "Coffee", "--live", "--json", **more).stdout
+    )
     return made
 
 

@@ -6,6 +6,7 @@ To add a provider, implement `Provider` and create it in `ProviderRegistry._conf
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from threading import BoundedSemaphore
 from time import perf_counter
 from typing import Any
 from uuid import UUID
@@ -35,7 +36,7 @@ from shared.domain.applications.provider_accounts import (
 from shared.domain.attempts.states import AttemptState
 from shared.domain.payment_methods import PaymentMethod
 from shared.platform.encryption import DecryptionError, SecretBox
-from shared.platform.settings import Settings
+from shared.platform.settings import Environment, Settings
 
 
 class TimedProvider:
@@ -78,6 +79,8 @@ class TimedProvider:
 
 
 _log = logging.getLogger(__name__)
+_SANDBOX_REQUESTS = 32
+"""In production, of each process: test cards that never answer must not hold all threads, which live customers need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,8 @@ class ProviderRegistry:
     def __init__(self, settings: Settings, box: SecretBox) -> None:
         self._settings = settings
         self._box = box
+        is_production = settings.environment is Environment.PRODUCTION
+        self._sandbox_slots = BoundedSemaphore(_SANDBOX_REQUESTS) if is_production else None
 
     def available_methods(
         self,
@@ -175,7 +180,8 @@ class ProviderRegistry:
         checkout_url = sandbox.notify_url or self._settings.public_urls.checkout
         notify_url = f"{checkout_url}/providers/sandbox/notifications"
         timeout_s = self._settings.checkout.provider_timeout_s
-        return ConfiguredProvider(account_id, TimedProvider(SandboxProvider(sandbox, notify_url, timeout_s)))
+        provider = SandboxProvider(sandbox, notify_url, timeout_s, self._sandbox_slots)
+        return ConfiguredProvider(account_id, TimedProvider(provider))
 
     def _plutu(self, account: ProviderAccount) -> ConfiguredProvider | None:
         credentials = self._decrypt_credentials(account)

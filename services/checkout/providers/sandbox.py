@@ -2,7 +2,9 @@
 
 import hashlib
 import hmac
+import logging
 from collections.abc import Mapping
+from threading import BoundedSemaphore
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +31,7 @@ from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.tokens import sandbox_authorization
 
 NAME = "sandbox"
+_log = logging.getLogger(__name__)
 _ANSWER_OF_STATUS = {
     "paid": ProviderAnswer.PAID,
     "declined": ProviderAnswer.DECLINED,
@@ -39,10 +42,18 @@ _ANSWER_OF_STATUS = {
 class SandboxProvider:
     name = NAME
 
-    def __init__(self, settings: SandboxSettings, notify_url: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        settings: SandboxSettings,
+        notify_url: str,
+        timeout_s: float,
+        slots: BoundedSemaphore | None = None,
+    ) -> None:
+        """`slots` limits the requests that may charge at the same moment. One too many is not sent."""
         headers = {"Authorization": sandbox_authorization(settings.secret)}
         self._client = ProviderClient(settings.url, timeout_s, headers)
         self._notify_url = notify_url
+        self._slots = slots
 
     def initial_state(self, method: PaymentMethod) -> AttemptState:
         return AttemptState.SENT if method is PaymentMethod.CARD else AttemptState.AWAITING_CODE
@@ -61,7 +72,7 @@ class SandboxProvider:
             **_details(details),
         }
         try:
-            response = _parse_reply(self._client.post_json("/charges", body, payment.is_past_deadline))
+            response = _parse_reply(self._post("/charges", body, payment))
         except NotSentError:
             return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
         except NoResponseError:
@@ -81,7 +92,7 @@ class SandboxProvider:
         if wallet is not None:
             return self.start(payment, wallet)
         try:
-            reply = self._client.post_json(f"/charges/{continuation}/resend", {}, payment.is_past_deadline)
+            reply = self._post(f"/charges/{continuation}/resend", {}, payment)
         except (NotSentError, NoResponseError):
             return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
         response = _parse_reply(reply)
@@ -94,7 +105,7 @@ class SandboxProvider:
         body = {"number": entered.number, "code": entered.code}
         try:
             path = f"/charges/{entered.continuation}/confirm"
-            return _parse_reply(self._client.post_json(path, body, payment.is_past_deadline))
+            return _parse_reply(self._post(path, body, payment))
         except NotSentError:
             return build_response(ProviderAnswer.NEEDS_CODE, FailureReason.PROVIDER_AWAY)
         except NoResponseError:
@@ -119,6 +130,16 @@ class SandboxProvider:
             return build_response(ProviderAnswer.NOT_FOUND)
         return _parse_charge(charges[0])
 
+    def _post(self, path: str, body: dict[str, Any], payment: PaymentRequest) -> HttpReply:
+        if self._slots is None:
+            return self._client.post_json(path, body, payment.is_past_deadline)
+        if not self._slots.acquire(blocking=False):
+            raise NotSentError
+        try:
+            return self._client.post_json(path, body, payment.is_past_deadline)
+        finally:
+            self._slots.release()
+
 
 def _details(details: Card | Wallet | None) -> dict[str, Any]:
     match details:
@@ -142,6 +163,9 @@ def _parse_reply(reply: HttpReply) -> ProviderResponse:
         return _parse_charge(reply.body)
     if reply.status >= 500:
         return build_response(ProviderAnswer.UNKNOWN)
+    if reply.status == 401:
+        _log.error("the sandbox refuses our requests, because SANDBOX_SECRET is another one there")
+        return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
     return build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED)
 
 

@@ -222,15 +222,9 @@ class SetupStatus:
     """Whether its merchant has a live application, perhaps this one."""
 
     @property
-    def steps_done(self) -> int:
-        done = (
-            self.has_intents,
-            self.is_paid,
-            self.is_delivered,
-            self.is_cancellation_delivered,
-            self.is_live,
-        )
-        return sum(done)
+    def steps(self) -> tuple[bool, ...]:
+        """Whether each step to the first real payment is done."""
+        return self.has_intents, self.is_paid, self.is_delivered, self.is_cancellation_delivered, self.is_live
 
 
 def setup_parameters(application_id: UUID) -> dict[str, object]:

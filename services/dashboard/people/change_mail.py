@@ -22,6 +22,7 @@ from shared.platform.web.languages import LANGUAGES, format_time
 
 _SHOWN_DETAILS = (
     "name",
+    "mode",
     "methods",
     "method",
     "adapter",

@@ -119,7 +119,7 @@ def issue_credential(
 
 def list_credentials(connection: Connection[Any], application_id: UUID) -> list[Credential]:
     """Return all credentials, revoked ones too, oldest first. Raises ApplicationNotFoundError."""
-    _find_mode(connection, application_id)
+    _find_mode(connection, application_id)  # raises
     with connection.cursor(row_factory=class_row(Credential)) as cursor:
         return cursor.execute(_LIST, (application_id,)).fetchall()
 

@@ -20,7 +20,7 @@ _LOCK_RETRY_S = 0.2
 _LAST_BEFORE_BASELINE = "0011"
 
 
-def migrate(url: str) -> str:
+def migrate(url: str, *, is_production: bool = False) -> str:
     """Run the migrations that are missing and return the revision that the schema is at then.
 
     Raises UnsupportedRevisionError if the schema is older than any migration of this version, and
@@ -34,7 +34,7 @@ def migrate(url: str) -> str:
             _lock(connection)
             _leave_old_revisions(connection)
             config = _config()
-            config.attributes["connection"] = connection
+            config.attributes.update(connection=connection, is_production=is_production)
             command.upgrade(config, "head")
             connection.commit()
             return MigrationContext.configure(connection).get_current_revision() or ""
