@@ -198,7 +198,7 @@ def _of_settings(tab: Colleague, shop: BusyShop) -> Iterator[str]:
     tab.sees("Settings")
     yield "settings"
     tab.open(shop.path("settings/providers/card"))
-    tab.reads("Plutu: real payments")
+    tab.reads("Use this Plutu account")
     yield "provider account"
     _enter_account(tab, "كلمة")
     expect(tab.main.get_by_role("alert")).to_be_visible()
