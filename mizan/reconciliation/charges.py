@@ -9,6 +9,8 @@ from uuid import UUID
 import msgspec
 import requests
 from psycopg import Cursor
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from mizan.reconciliation.checks import (
     CHECKS,
@@ -143,6 +145,8 @@ class SandboxLedger:
     def __init__(self, sandbox: SandboxSettings) -> None:
         self._url = f"{sandbox.url}/charges"
         self._session = open_http_session()
+        # A dropped connection must not end the audit: it only reads.
+        self._session.mount(self._url, HTTPAdapter(max_retries=Retry(2, backoff_factor=0.2)))
         self._session.headers["Authorization"] = sandbox_authorization(sandbox.secret)
 
     def charges(self, until: UUID) -> Iterator[SandboxCharge]:
