@@ -1,6 +1,6 @@
 """Chooses and configures the provider of a payment: by method for an application, by account for an attempt.
 
-To add a provider, implement `Provider` and create it in `ProviderRegistry._configure`.
+To add a provider, implement `Provider` and create it in `ProviderRegistry`.
 """
 
 import logging

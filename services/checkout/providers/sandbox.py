@@ -31,6 +31,7 @@ from shared.platform.strict_json import InvalidJsonError, parse_json_object
 from shared.platform.tokens import sandbox_authorization
 
 NAME = "sandbox"
+_UNAUTHORIZED = 401
 _log = logging.getLogger(__name__)
 _ANSWER_OF_STATUS = {
     "paid": ProviderAnswer.PAID,
@@ -131,14 +132,18 @@ class SandboxProvider:
         return _parse_charge(charges[0])
 
     def _post(self, path: str, body: dict[str, Any], payment: PaymentRequest) -> HttpReply:
-        if self._slots is None:
-            return self._client.post_json(path, body, payment.is_past_deadline)
-        if not self._slots.acquire(blocking=False):
-            raise NotSentError
+        """Send a request that may charge. Raises NoResponseError, and NotSentError also if it was refused unread."""
+        if self._slots is not None and not self._slots.acquire(blocking=False):
+            raise NotSentError("too many requests to the sandbox are in flight")
         try:
-            return self._client.post_json(path, body, payment.is_past_deadline)
+            reply = self._client.post_json(path, body, payment.is_past_deadline)
         finally:
-            self._slots.release()
+            if self._slots is not None:
+                self._slots.release()
+        if reply.status == _UNAUTHORIZED:
+            _log.error("the sandbox refuses our requests, because SANDBOX_SECRET is another one there")
+            raise NotSentError("the sandbox refuses our credentials")
+        return reply
 
 
 def _details(details: Card | Wallet | None) -> dict[str, Any]:
@@ -163,9 +168,6 @@ def _parse_reply(reply: HttpReply) -> ProviderResponse:
         return _parse_charge(reply.body)
     if reply.status >= 500:
         return build_response(ProviderAnswer.UNKNOWN)
-    if reply.status == 401:
-        _log.error("the sandbox refuses our requests, because SANDBOX_SECRET is another one there")
-        return build_response(ProviderAnswer.DECLINED, FailureReason.PROVIDER_AWAY)
     return build_response(ProviderAnswer.DECLINED, FailureReason.DECLINED)
 
 
