@@ -1,21 +1,20 @@
-"""Serves the reference for merchants' developers: the OpenAPI document, a page and a Postman collection, and the guide.
+"""Serves what merchants' developers read: the OpenAPI document, a page and a Postman collection, and the documentation.
 
 All of it is public.
 """
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 from flask import Blueprint, Response, json, redirect, render_template, request, url_for
-from markupsafe import Markup
 from werkzeug.wrappers import Response as BaseResponse
 
 from services.api.openapi.arabic import make_arabic_page, translate
 from services.api.openapi.document import Document
-from services.api.openapi.markdown import render_document, render_inline
+from services.api.openapi.markdown import render_inline
 from services.api.openapi.page import ReferencePage, make_page
 from services.api.openapi.postman import make_collection
+from shared.platform.web.documentation import RULES, DocumentationSite
 from shared.platform.web.languages import LANGUAGES
 
 # The page needs its own stylesheet, script and icon only, so browsers should allow nothing else.
@@ -27,10 +26,11 @@ _SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _CACHED = "public, max-age=300"
-_GUIDE = Path(__file__).parents[2] / "docs" / "merchants.md"
 
 
-def reference_blueprint(make_document: Callable[[], Document], document_path: str) -> Blueprint:
+def reference_blueprint(
+    make_document: Callable[[], Document], document_path: str, site: DocumentationSite
+) -> Blueprint:
     """Create the routes. Each page is made when it is first asked for: a worker that starts answers payments sooner."""
     routes = Blueprint("reference", __name__)
     routes.add_app_template_filter(render_inline, "inline")
@@ -43,10 +43,6 @@ def reference_blueprint(make_document: Callable[[], Document], document_path: st
     @cache
     def contents(lang: str) -> ReferencePage:
         return make_page(document()) if lang == "en" else make_arabic_page(contents("en"))
-
-    @cache
-    def guide_html() -> Markup:
-        return render_document(_GUIDE.read_text("utf-8"))
 
     @routes.get(document_path)
     def openapi_document() -> Response:
@@ -73,8 +69,12 @@ def reference_blueprint(make_document: Callable[[], Document], document_path: st
         return response
 
     @routes.get("/docs/guide")
-    def guide() -> Response:
-        return _cached(Response(render_template("guide.html", guide=guide_html()), mimetype="text/html"))
+    def guide() -> BaseResponse:
+        """Redirect to where the guide was until 1.0."""
+        return redirect(f"/docs/{_language()}/")
+
+    for rule in RULES:
+        routes.add_url_rule(rule, view_func=site.documentation)
 
     @routes.get("/")
     def front() -> BaseResponse:
@@ -82,7 +82,8 @@ def reference_blueprint(make_document: Callable[[], Document], document_path: st
 
     @routes.after_request
     def secured(response: Response) -> Response:
-        response.headers.update(_SECURITY_HEADERS)
+        for name, value in _SECURITY_HEADERS.items():
+            response.headers.setdefault(name, value)
         return response
 
     return routes

@@ -15,6 +15,7 @@ TEXTS = {
     "API reference": "مرجع API",
     "Skip to content": "الانتقال إلى المحتوى",
     "OpenAPI 3.1 document": "مستند OpenAPI 3.1",
+    "Documentation": "التوثيق",
     "Postman collection": "مجموعة Postman",
     "Contents": "المحتويات",
     "Guide": "الدليل",

@@ -6,7 +6,6 @@ The page's content policy allows no inline style, and the texts need no HTML of 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -46,28 +45,6 @@ def _parse(text: str) -> list[Token]:
 
 def _render(tokens: list[Token]) -> Markup:
     return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704  HTML in the text is escaped
-
-
-def render_document(text: str) -> Markup:
-    """Render a whole document: its headings can be linked to, and links to other files of the project are text."""
-    tokens = _parse(text)
-    for heading, title in pairwise(tokens):
-        if heading.type == "heading_open":
-            heading.attrs["id"] = make_slug(title.content)
-    for token in tokens:
-        if token.children:
-            token.children = _without_file_links(token.children)
-    return _render(tokens)
-
-
-def _without_file_links(tokens: list[Token]) -> list[Token]:
-    kept, is_left_out = [], False
-    for token in tokens:
-        if token.type == "link_open":
-            is_left_out = not re.match(r"#|https?://", str(token.attrs["href"]))
-        if not (is_left_out and token.type in ("link_open", "link_close")):
-            kept.append(token)
-    return kept
 
 
 def render_inline(text: str) -> Markup:

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from shared.platform.logs import LogFormat
 
+PROJECT = Path(__file__).resolve().parents[3]
 RETRY_STEPS = 8
 """How many delays WEBHOOK_RETRY_DELAYS has (§6.6)."""
 
@@ -259,3 +260,5 @@ class Settings:
     """Where the workers of one service share their metrics; None for a service of one process."""
     tracing: TracingSettings | None = None
     """None: nothing is traced."""
+    documentation_dir: Path = PROJECT / ".site"
+    """Where `make docs` put the documentation site."""

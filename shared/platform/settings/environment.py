@@ -12,12 +12,11 @@ from environs import validate
 
 from shared.platform.logs import LogFormat
 from shared.platform.settings import key_parsers, parsers
-from shared.platform.settings.definitions import Environment, Settings
+from shared.platform.settings.definitions import PROJECT, Environment, Settings
 
 Problems = Mapping[str, list[str]]
 """What is wrong, by the name of the variable; never with a value that may be a secret."""
 
-_PROJECT = Path(__file__).resolve().parents[3]
 _STACK_KEYS = {
     "DATABASE_URL": "database_url",
     "KAFKA_BOOTSTRAP_SERVERS": "kafka_bootstrap_servers",
@@ -102,6 +101,7 @@ def read_environment(*, uses_kafka: bool = True) -> ParsedSettings:
             validate=validate.OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]),
         ),
         metrics_dir=env.path("PROMETHEUS_MULTIPROC_DIR", default.metrics_dir),
+        documentation_dir=env.path("DOCUMENTATION_DIR", default.documentation_dir),
         tracing=parsers.parse_tracing(env),
     )
     try:
@@ -114,7 +114,7 @@ def read_environment(*, uses_kafka: bool = True) -> ParsedSettings:
 def stack_directories() -> list[Path]:
     """Return where the command line looks for a running stack: STACK_DIR, or else .run here and beside the code."""
     given = os.environ.get("STACK_DIR")
-    return [Path(given)] if given else [Path(".run").resolve(), _PROJECT / ".run"]
+    return [Path(given)] if given else [Path(".run").resolve(), PROJECT / ".run"]
 
 
 def find_stack_file() -> Path | None:

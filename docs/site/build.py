@@ -1,0 +1,116 @@
+"""Builds the documentation site: `python docs/site/build.py DIRECTORY` writes `en/` and `ar/` into it.
+
+The pages are the Markdown files of docs/, with some files from the root of the project and the READMEs of the clients. Links
+between them are rewritten to where the pages stand in the site; links to other files of the project become text.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path, PurePosixPath
+from posixpath import relpath
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = ROOT / "docs" / "site"
+_LINK = re.compile(r"(?<!!)\[([^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\(([^)\s]+)\)")
+_FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_FROM_ELSEWHERE = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "clients/node/README.md": "clients/node.md",
+    "clients/php/README.md": "clients/php.md",
+    "clients/python/README.md": "clients/python.md",
+}
+"""Pages of the English site that are not in docs/."""
+
+
+def english_pages() -> dict[str, str]:
+    """Return the place of each page in the English site, by its path in the project."""
+    sources = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
+    own = {path: path.removeprefix("docs/") for path in sources if not path.startswith("docs/ar/")}
+    return own | _FROM_ELSEWHERE
+
+
+def arabic_pages() -> dict[str, str]:
+    sources = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs" / "ar").rglob("*.md"))]
+    return {path: path.removeprefix("docs/ar/") for path in sources}
+
+
+def build(target: Path, *, is_strict: bool) -> None:
+    """Build both languages. Raises CalledProcessError if the generator fails."""
+    english, arabic = english_pages(), arabic_pages()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".site-") as name:
+        work = Path(name)
+        for lang, pages, other in (("en", english, arabic), ("ar", arabic, english)):
+            _stage(work / lang, lang, pages, other)
+            _generate(work / lang, is_strict=is_strict)
+        built = work / "built"
+        for lang in ("en", "ar"):
+            shutil.move(work / lang / "site", built / lang)
+        if target.exists():
+            target.rename(work / "previous")
+        built.rename(target)
+
+
+def _stage(directory: Path, lang: str, pages: dict[str, str], other: dict[str, str]) -> None:
+    for source, page in pages.items():
+        file = directory / "docs" / page
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_with_site_links(source, pages, other), "utf-8")
+    shutil.copytree(ROOT / "docs" / "images", directory / "docs" / "images")
+    shutil.copytree(ROOT / "docs" / "examples", directory / "examples")
+    shutil.copy(SITE / f"{lang}.yml", directory / "mkdocs.yml")
+
+
+def _with_site_links(source: str, pages: dict[str, str], other: dict[str, str]) -> str:
+    """Return the text of a page, with its links as they are in the site."""
+
+    def rewrite(link: re.Match[str]) -> str:
+        text, address = link.groups()
+        path, _, anchor = address.partition("#")
+        if not path or path.startswith("/") or re.match(r"[a-z]+:", path):
+            return link[0]
+        linked = _normalise(PurePosixPath(source).parent / path)
+        here = PurePosixPath(pages[source]).parent
+        if linked in pages:
+            address = relpath(pages[linked], here)
+        elif linked in other:
+            lang = "ar" if linked.startswith("docs/ar/") else "en"
+            address = f"/docs/{lang}/{_url_path(other[linked])}"
+        else:
+            return text
+        return f"[{text}]({address}{'#' if anchor else ''}{anchor})"
+
+    parts = _FENCED.split((ROOT / source).read_text("utf-8"))
+    return "".join(part if part.startswith("```") else _LINK.sub(rewrite, part) for part in parts)
+
+
+def _normalise(path: PurePosixPath) -> str:
+    return relpath((ROOT / path).resolve(), ROOT)
+
+
+def _url_path(page: str) -> str:
+    return re.sub(r"(^|/)(index|README)$", r"\1", page.removesuffix(".md")).rstrip("/") + "/"
+
+
+def _generate(directory: Path, *, is_strict: bool) -> None:
+    generator = Path(sys.executable).parent / "zensical"
+    command = [str(generator), "build", *(["--strict"] if is_strict else [])]
+    subprocess.run(command, cwd=directory, check=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Build the documentation site.")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--strict", action="store_true", help="fail for a link that leads nowhere")
+    options = parser.parse_args()
+    build(options.directory.resolve(), is_strict=options.strict)
+
+
+if __name__ == "__main__":
+    main()

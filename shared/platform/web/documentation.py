@@ -1,0 +1,46 @@
+"""Serves the documentation site that `make docs` builds, at /docs/en/ and /docs/ar/."""
+
+from pathlib import Path
+
+from flask import Response, redirect, send_from_directory
+from werkzeug.exceptions import NotFound
+from werkzeug.utils import safe_join
+from werkzeug.wrappers import Response as BaseResponse
+
+from shared.platform.web.languages import LANGUAGES
+
+RULES = tuple(f"/docs/<any({', '.join(LANGUAGES)}):lang>{path}" for path in ("", "/", "/<path:path>"))
+_HEADERS = {
+    # The generator's pages set styles with attributes, and its stylesheet has icons as data.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "public, max-age=300",
+}
+
+
+class DocumentationSite:
+    """The view for RULES. All of the site is public."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def documentation(self, lang: str, path: str | None = None) -> BaseResponse:
+        """Return a file of the site, or the page of a directory. Raises NotFound if the site was not built."""
+        root = self._directory / lang
+        if not (root / "index.html").is_file():
+            raise NotFound("The documentation was not built. `make docs` builds it.")
+        if path is None:
+            return redirect(f"/docs/{lang}/")
+        found = safe_join(str(root), path)
+        is_directory = found is not None and Path(found).is_dir()
+        if is_directory and path and not path.endswith("/"):
+            return redirect(f"/docs/{lang}/{path}/")
+        try:
+            response = send_from_directory(root, f"{path}index.html" if is_directory else path)
+        except NotFound:
+            response = Response((root / "404.html").read_bytes(), 404, mimetype="text/html")
+        response.headers.update(_HEADERS)
+        return response
