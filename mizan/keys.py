@@ -106,7 +106,7 @@ def _statement(text: str, column: EncryptedColumn) -> sql.Composed:
 
 @click.group("keys", cls=CommandGroup)
 def keys_group() -> None:
-    """Rotate the keys of each purpose (docs/security.md, docs/operations.md)."""
+    """Rotate the keys of each purpose (docs/security.md, docs/operations/keys.md)."""
 
 
 def _purpose_option(choices: Sequence[KeyPurpose], text: str) -> Callable[[_Command], _Command]:

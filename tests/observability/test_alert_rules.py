@@ -1,4 +1,4 @@
-"""The alert rules are valid, tested with promtool, have a runbook, and agree with the monitor."""
+"""The alert rules are valid, tested with promtool, have a page for operators each, and agree with the monitor."""
 
 import re
 import subprocess
@@ -22,6 +22,7 @@ from tests.observability.prometheus_tools import find_tool
 from tests.readme.documents import ROOT, Document
 
 ALERTS = {alert.name: alert for alert in alerts()}
+PAGES = ROOT / "docs/operations/alerts"
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +52,16 @@ class TestEachAlert:
         assert set(alert.annotations) == {"summary", "description", "runbook"}
         assert all(alert.annotations.values())
 
-    def test_alert_has_its_own_section_in_the_runbook(self, alert: Alert) -> None:
-        """The person who is paged follows this link."""
-        page, _, section = alert.annotations["runbook"].partition("#")
-        assert section == alert.name.lower()
-        assert section in Document(ROOT / page).anchors()
+    def test_runbook_of_the_alert_is_its_own_page(self, alert: Alert) -> None:
+        """The person who is paged opens this file."""
+        assert alert.annotations["runbook"] == f"docs/operations/alerts/{alert.name}.md"
+        assert (ROOT / alert.annotations["runbook"]).is_file()
+
+    def test_page_says_what_it_means_what_to_check_and_what_to_do(self, alert: Alert) -> None:
+        text = (PAGES / f"{alert.name}.md").read_text()
+        headings = re.findall(r"^#+ .*", text, re.MULTILINE)
+        assert headings == [f"# {alert.name}", "## What it means", "## What to check", "## What to do"]
+        assert re.findall(r"^Severity: (\w+)\.", text, re.MULTILINE) == [alert.labels["severity"]]
 
     def test_alert_is_tested_firing_and_not_firing(self, alert: Alert) -> None:
         seen = Counter(check.fires for check in checks() if check.alert == alert.name)
@@ -65,6 +71,17 @@ class TestEachAlert:
 
 def test_alert_names_are_unique() -> None:
     assert len(ALERTS) == len(alerts())
+
+
+def test_each_alert_has_its_page_and_each_page_its_alert() -> None:
+    assert {page.stem for page in PAGES.iterdir()} == {*ALERTS, "index"}
+
+
+def test_index_lists_every_alert_with_its_severity() -> None:
+    rows = Document(PAGES / "index.md").rows()
+    assert [(name, severity) for name, severity, _ in rows] == [
+        (f"[{alert.name}]({alert.name}.md)", alert.labels["severity"]) for alert in alerts()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ ROOT = Path(__file__).parent.parent.parent
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_NAMED_PLACE = re.compile(r'<a id="([^"]+)"></a>')
 _PICTURE = re.compile(r'<img src="([^"]+)"')
 
 
@@ -34,9 +35,11 @@ class Document:
         return [*_LINK.findall(prose), *_PICTURE.findall(prose)]
 
     def anchors(self) -> set[str]:
-        """Return the anchors of the headings, as GitHub creates them."""
-        names = (_LINK.sub("]", heading).lower() for heading in _HEADING.findall(_FENCED.sub("", self.text)))
-        return {re.sub(r"[^\w\- ]", "", name).replace(" ", "-") for name in names}
+        """Return the anchors of the headings, as GitHub creates them, and those that are written as `<a id="…">`."""
+        prose = _FENCED.sub("", self.text)
+        names = (_LINK.sub("]", heading).lower() for heading in _HEADING.findall(prose))
+        of_headings = {re.sub(r"[^\w\- ]", "", name).replace(" ", "-") for name in names}
+        return of_headings | set(_NAMED_PLACE.findall(prose))
 
 
 README = Document(ROOT / "README.md")

@@ -87,7 +87,7 @@ class ApiSettings:
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """How long rows are kept; docs/operations.md says what each means."""
+    """How long rows are kept; docs/operations/retention.md says what each means."""
 
     events_months: int = 24
     deliveries_months: int = 13
