@@ -5,6 +5,7 @@ between them are rewritten to where the pages stand in the site; links to other 
 """
 
 import argparse
+import hashlib
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "docs" / "site"
 _LINK = re.compile(r"(?<!!)\[([^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\(([^)\s]+)\)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+_INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FROM_ELSEWHERE = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
@@ -49,6 +51,7 @@ def build(target: Path, *, is_strict: bool) -> None:
         for lang, pages, other in (("en", english, arabic), ("ar", arabic, english)):
             _stage(work / lang, lang, pages, other)
             _generate(work / lang, is_strict=is_strict)
+            _move_scripts_to_files(work / lang / "site")
         built = work / "built"
         for lang in ("en", "ar"):
             shutil.move(work / lang / "site", built / lang)
@@ -102,6 +105,19 @@ def _generate(directory: Path, *, is_strict: bool) -> None:
     generator = Path(sys.executable).parent / "zensical"
     command = [str(generator), "build", *(["--strict"] if is_strict else [])]
     subprocess.run(command, cwd=directory, check=True)
+
+
+def _move_scripts_to_files(site: Path) -> None:
+    """Replace the scripts inside of pages by files: our content policy allows no others."""
+    for page in site.rglob("*.html"):
+
+        def move(script: re.Match[str], depth: str = relpath(site, page.parent)) -> str:
+            code = script[1].encode()
+            name = f"assets/javascripts/{hashlib.sha256(code).hexdigest()[:12]}.js"
+            (site / name).write_bytes(code)
+            return f'<script src="{depth}/{name}"></script>'
+
+        page.write_text(_INLINE_SCRIPT.sub(move, page.read_text("utf-8")), "utf-8")
 
 
 def main() -> None:

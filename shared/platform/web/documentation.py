@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flask import Response, redirect, send_from_directory
+from flask import Response, redirect, request, send_from_directory
 from werkzeug.exceptions import NotFound
 from werkzeug.utils import safe_join
 from werkzeug.wrappers import Response as BaseResponse
@@ -27,17 +27,15 @@ class DocumentationSite:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def documentation(self, lang: str, path: str | None = None) -> BaseResponse:
+    def documentation(self, lang: str, path: str = "") -> BaseResponse:
         """Return a file of the site, or the page of a directory. Raises NotFound if the site was not built."""
         root = self._directory / lang
         if not (root / "index.html").is_file():
             raise NotFound("The documentation was not built. `make docs` builds it.")
-        if path is None:
-            return redirect(f"/docs/{lang}/")
         found = safe_join(str(root), path)
         is_directory = found is not None and Path(found).is_dir()
-        if is_directory and path and not path.endswith("/"):
-            return redirect(f"/docs/{lang}/{path}/")
+        if is_directory and not request.path.endswith("/"):
+            return redirect(f"{request.path}/")
         try:
             response = send_from_directory(root, f"{path}index.html" if is_directory else path)
         except NotFound:
