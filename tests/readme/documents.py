@@ -23,12 +23,18 @@ class Document:
     def code(self, language: str) -> list[str]:
         return [block for name, block in _FENCED.findall(self.text) if name == language]
 
-    def rows(self) -> list[list[str]]:
-        """Return the cells of all table rows, without headings."""
-        lines = [line for line in self.text.splitlines() if line.startswith("|")]
+    def rows(self, section: str | None = None) -> list[list[str]]:
+        """Return the cells of all table rows, or of those below the heading `section`, without headings of columns."""
+        text = self.text if section is None else self._section(section)
+        lines = [line for line in text.splitlines() if line.startswith("|")]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
         rules = {index for index, row in enumerate(rows) if set("".join(row)) <= {"-", ":"}}
         return [row for index, row in enumerate(rows) if index not in rules and index + 1 not in rules]
+
+    def _section(self, heading: str) -> str:
+        """Return what stands between a heading and the next one. Raises KeyError if there is no such heading."""
+        parts = _HEADING.split(_FENCED.sub("", self.text))
+        return dict(zip(parts[1::2], parts[2::2], strict=True))[heading]
 
     def links(self) -> list[str]:
         prose = _FENCED.sub("", self.text)
