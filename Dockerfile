@@ -16,9 +16,19 @@ RUN python3 -m venv /opt/mizan \
     && chmod 755 /opt/mizan/bin/mizan
 COPY . /app
 # Readable for the account below, whatever the modes of the checkout are.
-RUN rm -r /app/requirements \
+RUN rm -r /app/requirements /app/docs \
     && chmod -R a+rX /app \
     && /opt/mizan/bin/python -m compileall -q --invalidation-mode unchecked-hash /app
+
+FROM ${PYTHON_IMAGE} AS documentation
+ARG PIP_INDEX_URL
+ARG PIP_EXTRA_INDEX_URL
+COPY requirements/documentation.lock /build/documentation.lock
+RUN python3 -m venv /opt/documentation \
+    && /opt/documentation/bin/python -m pip install --no-cache-dir --no-input --disable-pip-version-check \
+        --require-hashes --only-binary :all: -r /build/documentation.lock
+COPY . /app
+RUN /opt/documentation/bin/python /app/docs/site/build.py /site && chmod -R a+rX /site
 
 FROM ${PYTHON_IMAGE}
 LABEL org.opencontainers.image.title="Mizan" \
@@ -32,6 +42,7 @@ RUN groupadd --system --gid 10001 mizan \
         mkdir -p "/var/lib/mizan/$place" && chown mizan:mizan "/var/lib/mizan/$place" || exit 1; done
 COPY --from=packages /opt/mizan /opt/mizan
 COPY --from=packages /app /app
+COPY --from=documentation /site /app/.site
 WORKDIR /app
 ENV PATH=/opt/mizan/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/app PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 HOME=/tmp HTTP_HOST=0.0.0.0 HTTP_PORT=8000

@@ -1,6 +1,6 @@
 # Two commands matter: `make run` and `make test`. `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues screenshots bench bench-profile chaos chaos-judge chaos-breakages lock clean style setup-run setup-dev
+.PHONY: help run test test-deep test-all test-pythons test-compose lint format catalogues docs screenshots bench bench-profile chaos chaos-judge chaos-breakages lock clean style setup-run setup-dev
 
 # Compiled files save seconds at each start of a process.
 unexport PYTHONDONTWRITEBYTECODE
@@ -16,8 +16,12 @@ DEEP := kills or stack or browser or plans or cluster or long
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
+run: setup-run .site ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
 	@exec $(BIN)/python -m stack
+
+# Like `make docs`, but a link that leads nowhere does not keep the stack from starting.
+.site: $(shell find docs clients/*/README.md -type f) ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md | setup-run
+	@-$(BIN)/python docs/site/build.py .site
 
 test: $(if $(ARGS),setup-dev,style) ## lint, type-check and run the quick tests (ARGS=tests/api: only those, without lint)
 ifdef ARGS
@@ -55,6 +59,9 @@ format: setup-dev ## format the code and fix what ruff can fix
 
 catalogues: setup-dev ## extract new texts of the pages into the translations, and compile them
 	bin/catalogues
+
+docs: setup-run ## build the documentation site in .site; make run serves it at /docs/en/ and /docs/ar/ of the API
+	$(BIN)/python docs/site/build.py --strict .site
 
 screenshots: setup-dev ## take the screenshots in docs/images again, on a new stack
 	$(BIN)/python -m screenshots

@@ -68,6 +68,7 @@ SERVICES = (
             {
                 "api_base_url": "http://127.0.0.1:{port}/api/v1",
                 "api_reference_url": "http://127.0.0.1:{port}/docs",
+                "documentation_url": "http://127.0.0.1:{port}/docs/en/",
             }
         ),
         has_workers=True,

@@ -1,7 +1,7 @@
 """Builds the documentation site: `python docs/site/build.py DIRECTORY` writes `en/` and `ar/` into it.
 
-The pages are the Markdown files of docs/, with some files from the root of the project and the READMEs of the clients. Links
-between them are rewritten to where the pages stand in the site; links to other files of the project become text.
+The pages are the Markdown files of docs/, with some files from the root of the project and the READMEs of the clients.
+Links between them are rewritten to where the pages stand in the site; links to other files of the project become text.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def arabic_pages() -> dict[str, str]:
 
 
 def build(target: Path, *, is_strict: bool) -> None:
-    """Build both languages. Raises CalledProcessError if the generator fails."""
+    """Build both languages, and replace the site when both are complete. Raises SystemExit if the generator fails."""
     english, arabic = english_pages(), arabic_pages()
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".site-") as name:
@@ -66,7 +66,10 @@ def _stage(directory: Path, lang: str, pages: dict[str, str], other: dict[str, s
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(_with_site_links(source, pages, other), "utf-8")
     shutil.copytree(ROOT / "docs" / "images", directory / "docs" / "images")
+    shutil.copy(ROOT / "services" / "api" / "static" / "mark.svg", directory / "docs" / "images")
     shutil.copytree(ROOT / "docs" / "examples", directory / "examples")
+    shutil.copy(SITE / "site.css", directory / "docs")
+    shutil.copy(SITE / "common.yml", directory)
     shutil.copy(SITE / f"{lang}.yml", directory / "mkdocs.yml")
 
 
@@ -104,7 +107,9 @@ def _url_path(page: str) -> str:
 def _generate(directory: Path, *, is_strict: bool) -> None:
     generator = Path(sys.executable).parent / "zensical"
     command = [str(generator), "build", *(["--strict"] if is_strict else [])]
-    subprocess.run(command, cwd=directory, check=True)
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"The documentation could not be built.\n{done.stdout}{done.stderr}")
 
 
 def _move_scripts_to_files(site: Path) -> None:

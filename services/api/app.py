@@ -17,7 +17,7 @@ from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
 from shared.platform.web.app import MAX_BODY_BYTES, create_app, trust_proxies
-from shared.platform.web.documentation import DocumentationSite
+from shared.platform.web.documentation import documentation_blueprint
 from shared.platform.web.health import database_checks
 
 SERVICE = "api"
@@ -59,9 +59,9 @@ def make_app(settings: Settings, database: Database) -> Flask:
         reference_blueprint(
             lambda: make_document(settings.public_urls, BASE_PATH),
             f"{BASE_PATH}/openapi.json",
-            DocumentationSite(settings.documentation_dir),
         )
     )
+    app.register_blueprint(documentation_blueprint(settings.documentation_dir))
     register_error_responses(app)
     trust_proxies(app, settings.trusted_proxies)
     return app

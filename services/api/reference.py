@@ -1,4 +1,4 @@
-"""Serves what merchants' developers read: the OpenAPI document, a page and a Postman collection, and the documentation.
+"""Serves the reference for merchants' developers: the OpenAPI document, a page and a Postman collection.
 
 All of it is public.
 """
@@ -14,7 +14,6 @@ from services.api.openapi.document import Document
 from services.api.openapi.markdown import render_inline
 from services.api.openapi.page import ReferencePage, make_page
 from services.api.openapi.postman import make_collection
-from shared.platform.web.documentation import RULES, DocumentationSite
 from shared.platform.web.languages import LANGUAGES
 
 # The page needs its own stylesheet, script and icon only, so browsers should allow nothing else.
@@ -28,9 +27,7 @@ _SECURITY_HEADERS = {
 _CACHED = "public, max-age=300"
 
 
-def reference_blueprint(
-    make_document: Callable[[], Document], document_path: str, site: DocumentationSite
-) -> Blueprint:
+def reference_blueprint(make_document: Callable[[], Document], document_path: str) -> Blueprint:
     """Create the routes. Each page is made when it is first asked for: a worker that starts answers payments sooner."""
     routes = Blueprint("reference", __name__)
     routes.add_app_template_filter(render_inline, "inline")
@@ -73,17 +70,13 @@ def reference_blueprint(
         """Redirect to where the guide was until 1.0."""
         return redirect(f"/docs/{_language()}/")
 
-    for rule in RULES:
-        routes.add_url_rule(rule, view_func=site.documentation)
-
     @routes.get("/")
     def front() -> BaseResponse:
         return redirect(url_for("reference.page"))
 
     @routes.after_request
     def secured(response: Response) -> Response:
-        for name, value in _SECURITY_HEADERS.items():
-            response.headers.setdefault(name, value)
+        response.headers.update(_SECURITY_HEADERS)
         return response
 
     return routes

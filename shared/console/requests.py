@@ -30,8 +30,12 @@ def client_address() -> str:
 
 
 def is_public_asset() -> bool:
-    """Return whether nobody needs to be signed in: static files, operations endpoints and unknown addresses."""
-    return request.endpoint is None or is_static(request.endpoint) or request.blueprint == "operations"
+    """Return whether nobody needs to be signed in: static files, /healthz, documentation, unknown addresses."""
+    return (
+        request.endpoint is None
+        or is_static(request.endpoint)
+        or request.blueprint in ("operations", "documentation")
+    )
 
 
 def redirect_to_sign_in() -> ResponseReturnValue:

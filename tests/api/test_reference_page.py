@@ -56,8 +56,8 @@ def test_root_redirects_to_the_reference_page(client: FlaskClient) -> None:
 
 
 def test_reference_page_links_only_to_existing_local_addresses(page: _Page, client: FlaskClient) -> None:
-    assert page.addresses
-    for address in page.addresses:
+    assert "/docs/en/" in page.addresses, "the documentation; tests/documentation opens it"
+    for address in set(page.addresses) - {"/docs/en/"}:
         if address.startswith("#"):
             assert address[1:] in page.ids
         else:
@@ -199,23 +199,3 @@ def test_rendered_markdown_has_no_inline_styles_and_escapes_html() -> None:
     assert "style" not in html
     assert "<script" not in html
     assert "<b" not in html
-
-
-def test_reference_page_links_to_the_guide(page: _Page, client: FlaskClient) -> None:
-    """The guide is served, its own links lead somewhere, and the image contains it."""
-    assert "/docs/guide" in page.addresses
-    answer = client.get("/docs/guide")
-    assert (answer.status_code, answer.mimetype) == (200, "text/html")
-    assert "Content-Security-Policy" in answer.headers
-    guide = _Page(answer.text)
-    assert "Accepting payments: the integration in an hour" in guide.text
-    assert "event = verify_webhook(raw," in guide.text
-    assert not {"script", "style", "form"} & set(guide.tags)
-    assert len(guide.ids) == len(set(guide.ids))
-    for address in guide.addresses:
-        if address.startswith("#"):
-            assert address[1:] in guide.ids, address
-        elif not address.startswith("https://"):
-            with client.get(address) as linked:
-                assert linked.status_code == 200, address
-    assert "!docs/merchants.md" in (PROJECT / ".dockerignore").read_text().splitlines()

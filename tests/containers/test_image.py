@@ -51,7 +51,7 @@ def test_image_has_the_packages_of_the_services_and_none_of_the_embedded_stack()
 
 
 def test_image_has_a_replaceable_base_and_an_unprivileged_user() -> None:
-    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${PYTHON_IMAGE}"] * 2
+    assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${PYTHON_IMAGE}"] * 3
     assert "--require-hashes --only-binary :all:" in DOCKERFILE
     assert "USER 10001:10001" in LAST_STAGE
     assert not re.search(r"pip install|apt-get|gcc", LAST_STAGE)

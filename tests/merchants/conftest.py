@@ -1,4 +1,4 @@
-"""Fixtures: the example shops of docs/merchants.md, in each language."""
+"""Fixtures: the example shops of docs/examples, in each language."""
 
 from collections.abc import Iterator
 from pathlib import Path

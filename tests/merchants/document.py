@@ -1,19 +1,15 @@
-"""Reads docs/merchants.md: files to copy, commands to run, and the test signature."""
+"""The example shops of the guides: files to copy, commands to run, and the test signature."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "merchants.md"
-_TEXT = DOCUMENT.read_text()
-_BLOCK = re.compile(
-    r"^```\w+\n(?P<code>(?:#|//|<\?php //) (?P<file>[\w.]+)\n.*?)^```$", re.MULTILINE | re.DOTALL
-)
+_DOCS = Path(__file__).parents[2] / "docs"
 _COMMANDS = re.compile(r"^\| (\w+) \| `([^`]*shop[^`]*)` \| `([^`]*recheck)` \|$", re.MULTILINE)
 _VECTOR = re.compile(r"^secret +(\S+)\nbody +(\S+)\nsignature +(\S+)$", re.MULTILINE)
 
-FILES = {found["file"]: found["code"] for found in _BLOCK.finditer(_TEXT)}
-"""The code blocks that start with the name of a file."""
+FILES = {path.name: path for path in (_DOCS / "examples").iterdir()}
+"""The guides include them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +18,10 @@ class Commands:
     recheck: str
 
 
-COMMANDS = {language: Commands(serve, recheck) for language, serve, recheck in _COMMANDS.findall(_TEXT)}
+COMMANDS = {
+    language: Commands(serve, recheck)
+    for language, serve, recheck in _COMMANDS.findall((_DOCS / "guides" / "shop.md").read_text())
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +32,10 @@ class Vector:
 
 
 def vector() -> Vector:
-    (found,) = _VECTOR.findall(_TEXT)
+    (found,) = _VECTOR.findall((_DOCS / "guides" / "webhooks.md").read_text())
     return Vector(found[0], found[1].encode(), found[2])
 
 
 def copy_files(directory: Path, *names: str) -> None:
     for name in names:
-        (directory / name).write_text(FILES[name])
+        (directory / name).write_text(FILES[name].read_text())

@@ -1,4 +1,4 @@
-"""Runs an example shop of docs/merchants.md: installs the client, starts its command, and sends webhooks."""
+"""Runs an example shop of docs/examples: installs the client, starts its command, and sends webhooks."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The languages of docs/merchants.md and clients/: what runs them, where to get it, how each checks a signature."""
+"""The languages of docs/examples and clients/: what runs them, where to get it, how each checks a signature."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Every file and command of docs/merchants.md is tested."""
+"""Every example and command of the guides is tested."""
 
 from tests.merchants.document import COMMANDS, FILES
 from tests.merchants.languages import LANGUAGES

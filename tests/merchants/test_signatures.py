@@ -1,4 +1,4 @@
-"""The test signature in docs/merchants.md (§6.4) is the same in our code, in each language and in openssl."""
+"""The test signature in docs/guides/webhooks.md (§6.4) is the same in our code, in each language and in openssl."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The example shops of docs/merchants.md comply with §6.5, also with forged requests and failures."""
+"""The example shops of docs/examples comply with §6.5, also with forged requests and failures."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

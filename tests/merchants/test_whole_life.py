@@ -1,4 +1,4 @@
-"""The example shops of docs/merchants.md with the real API and webhooks, from the pay button to fulfilment."""
+"""The example shops of docs/examples with the real API and webhooks, from the pay button to fulfilment."""
 
 import json
 import os

@@ -1,6 +1,8 @@
 """Finds every metric that the services declare, by importing all their modules."""
 
 import pkgutil
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 
@@ -9,6 +11,8 @@ from prometheus_client.metrics import MetricWrapperBase
 
 import services
 import shared
+from services.monitor.inspection.metrics import InspectionCollector
+from services.monitor.inspection.snapshots import SystemState
 
 _NOT_TO_IMPORT = ("shared.platform.migrations.",)  # Alembic runs them
 
@@ -24,6 +28,37 @@ def declared() -> dict[str, MetricWrapperBase]:
         metric._name: metric
         for metric in list(REGISTRY._collector_to_names)
         if isinstance(metric, MetricWrapperBase) and type(metric).__module__ == "prometheus_client.metrics"
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDefinition:
+    kind: str
+    labels: tuple[str, ...]
+
+
+class _InspectorWithoutSnapshots:
+    """Makes the monitor's collector return its metrics without samples."""
+
+    def state(self) -> SystemState:
+        return SystemState()
+
+    def ages_s(self, now: datetime) -> dict[str, float]:
+        return {}
+
+
+def all_metrics() -> dict[str, MetricDefinition]:
+    """Return the declared metrics and those that the monitor computes at a scrape, by name."""
+    computed = InspectionCollector(_InspectorWithoutSnapshots())  # type: ignore[arg-type]
+    return {
+        **{
+            name: MetricDefinition(metric._type or "", tuple(metric._labelnames))
+            for name, metric in declared().items()
+        },
+        **{
+            family.name: MetricDefinition(family.type, tuple(family._labelnames))
+            for family in computed.collect()
+        },
     }
 
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-_FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^```(\w*)(?: [^\n]*)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_NAMED_PLACE = re.compile(r'<a id="([^"]+)"></a>')
 _PICTURE = re.compile(r'<img src="([^"]+)"')
 
 
@@ -21,7 +20,11 @@ class Document:
         return self.path.read_text()
 
     def code(self, language: str) -> list[str]:
-        return [block for name, block in _FENCED.findall(self.text) if name == language]
+        return [block for name, block in self.blocks() if name == language]
+
+    def blocks(self) -> list[tuple[str, str]]:
+        """Return the language and the contents of each fenced block."""
+        return _FENCED.findall(self.text)
 
     def rows(self, section: str | None = None) -> list[list[str]]:
         """Return the cells of all table rows, or of those below the heading `section`, without headings of columns."""
@@ -41,11 +44,9 @@ class Document:
         return [*_LINK.findall(prose), *_PICTURE.findall(prose)]
 
     def anchors(self) -> set[str]:
-        """Return the anchors of the headings, as GitHub creates them, and those that are written as `<a id="…">`."""
-        prose = _FENCED.sub("", self.text)
-        names = (_LINK.sub("]", heading).lower() for heading in _HEADING.findall(prose))
-        of_headings = {re.sub(r"[^\w\- ]", "", name).replace(" ", "-") for name in names}
-        return of_headings | set(_NAMED_PLACE.findall(prose))
+        """Return the anchors of the headings, as GitHub creates them."""
+        names = (_LINK.sub("]", heading).lower() for heading in _HEADING.findall(_FENCED.sub("", self.text)))
+        return {re.sub(r"[^\w\- ]", "", name).replace(" ", "-") for name in names}
 
 
 README = Document(ROOT / "README.md")

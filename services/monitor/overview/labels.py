@@ -143,3 +143,32 @@ _ENDPOINTS = {
     ProblemKind.LOW_SUCCESS_RATE: "attempts.listing",
     ProblemKind.ENDPOINTS_FAILING: "applications.listing",
 }
+
+
+def runbook_url(problem: Problem) -> str:
+    """Return the page of the documentation that says what to do. It is in English only."""
+    return f"/docs/en/operations/{RUNBOOKS[problem.kind]}"
+
+
+RUNBOOKS = {
+    ProblemKind.DATABASE_UNAVAILABLE: "outages/#postgresql-does-not-answer",
+    ProblemKind.KAFKA_UNAVAILABLE: "outages/#kafka-does-not-answer",
+    ProblemKind.SERVICE_DOWN: "alerts/ServiceDown/",
+    ProblemKind.SERVICE_NOT_READY: "alerts/ServiceNotReady/",
+    ProblemKind.OUTBOX_OLD: "alerts/OutboxOld/",
+    ProblemKind.INTAKE_LATE: "alerts/WebhookIntakeLate/",
+    ProblemKind.DELIVERIES_OVERDUE: "alerts/DeliveryOverdue/",
+    ProblemKind.EXPIRY_LATE: "alerts/ExpiryLate/",
+    ProblemKind.ATTEMPT_STUCK: "alerts/AttemptStuck/",
+    ProblemKind.TOPIC_MISSING: "outages/#a-topic-is-missing",
+    ProblemKind.GROUP_STALLED: "alerts/ConsumerStalled/",
+    ProblemKind.GROUP_WITHOUT_MEMBERS: "alerts/ConsumerUnattended/",
+    ProblemKind.GROUP_BEHIND: "alerts/ConsumerLag/",
+    ProblemKind.RETRIES_LATE: "alerts/RetriesLate/",
+    ProblemKind.DEAD_LETTERS: "alerts/DeadLetters/",
+    ProblemKind.DELIVERIES_EXHAUSTED: "alerts/DeliveriesExhausted/",
+    ProblemKind.UNDECIDED: "alerts/AttemptsUndecided/",
+    ProblemKind.DUPLICATES: "alerts/DuplicatePayments/",
+    ProblemKind.ENDPOINTS_FAILING: "alerts/EndpointFailing/",
+    ProblemKind.LOW_SUCCESS_RATE: "alerts/NoPaymentSucceeds/",
+}

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from flask import Response, redirect, request, send_from_directory
+from flask import Blueprint, Response, redirect, request, send_from_directory
 from werkzeug.exceptions import NotFound
-from werkzeug.utils import safe_join
+from werkzeug.security import safe_join
 from werkzeug.wrappers import Response as BaseResponse
 
 from shared.platform.web.languages import LANGUAGES
 
-RULES = tuple(f"/docs/<any({', '.join(LANGUAGES)}):lang>{path}" for path in ("", "/", "/<path:path>"))
+_RULES = tuple(f"/docs/<any({', '.join(LANGUAGES)}):lang>{path}" for path in ("", "/", "/<path:path>"))
 _HEADERS = {
     # The generator's pages set styles with attributes, and its stylesheet has icons as data.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -21,24 +21,31 @@ _HEADERS = {
 }
 
 
-class DocumentationSite:
-    """The view for RULES. All of the site is public."""
+def documentation_blueprint(directory: Path, reference_url: str | None = None) -> Blueprint:
+    """Create the routes. `reference_url` is where /docs leads, in a service that does not have the API reference."""
+    blueprint = Blueprint("documentation", __name__)
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def documentation(lang: str, path: str = "") -> BaseResponse:
+        return _serve(directory / lang, path)
 
-    def documentation(self, lang: str, path: str = "") -> BaseResponse:
-        """Return a file of the site, or the page of a directory. Raises NotFound if the site was not built."""
-        root = self._directory / lang
-        if not (root / "index.html").is_file():
-            raise NotFound("The documentation was not built. `make docs` builds it.")
-        found = safe_join(str(root), path)
-        is_directory = found is not None and Path(found).is_dir()
-        if is_directory and not request.path.endswith("/"):
-            return redirect(f"{request.path}/")
-        try:
-            response = send_from_directory(root, f"{path}index.html" if is_directory else path)
-        except NotFound:
-            response = Response((root / "404.html").read_bytes(), 404, mimetype="text/html")
-        response.headers.update(_HEADERS)
-        return response
+    for rule in _RULES:
+        blueprint.add_url_rule(rule, view_func=documentation)
+    if reference_url is not None:
+        blueprint.add_url_rule("/docs", "reference", lambda: redirect(reference_url))
+    return blueprint
+
+
+def _serve(root: Path, path: str) -> BaseResponse:
+    """Return a file of the site, or the page of a directory. Raises NotFound if the site was not built."""
+    if not (root / "index.html").is_file():
+        raise NotFound("The documentation was not built. `make docs` builds it.")
+    found = safe_join(str(root), path)
+    is_directory = found is not None and Path(found).is_dir()
+    if is_directory and not request.path.endswith("/"):
+        return redirect(f"{request.path}/")
+    try:
+        response = send_from_directory(root, f"{path}index.html" if is_directory else path)
+    except NotFound:
+        response = Response((root / "404.html").read_bytes(), 404, mimetype="text/html")
+    response.headers.update(_HEADERS)
+    return response

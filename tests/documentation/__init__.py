@@ -1,0 +1,1 @@
+"""The documentation site: complete, connected, the same in both languages, and served."""
