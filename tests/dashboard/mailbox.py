@@ -57,13 +57,16 @@ def open_mailbox(world: DashboardWorld) -> Iterator[Mailbox]:
 
 
 async def _finish_connections(controller: Controller) -> None:
-    """Accept no more connections, and wait for the mails that are being sent: `stop` would leave their sockets open."""
+    """Wait for the mails that are being sent, then accept no more: `stop` would leave their sockets open.
+
+    In this order: a connection whose task has not run yet when the server is closed would never be closed itself.
+    """
     assert controller.server is not None
-    controller.server.close()
     async with asyncio.timeout(30):
         # Accepting a connection is a task, which starts another one that serves it.
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             await asyncio.wait(tasks)
+    controller.server.close()
 
 
 def mail_through(world: DashboardWorld, port: int) -> None:

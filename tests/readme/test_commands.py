@@ -11,11 +11,12 @@ import pytest
 
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.engines import TestEngines
-from tests.readme.documents import README, commands
+from tests.readme.documents import README, ROOT, Document, commands
 from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 
 _SKIPPED = re.compile(r"make run|make test|docker[ -]compose ")
 """Not run here: this is `make test` itself, its stack replaces `make run`, and containers have their own tests."""
+QUICKSTART = Document(ROOT / "docs" / "quickstart.md")
 _PORT = re.compile(r"127\.0\.0\.1:80(\d\d)")
 
 
@@ -38,6 +39,26 @@ def test_every_command_of_the_readme_works(stack: RunningStack, kafka_settings: 
     assert (answer["data"]["amount"], answer["data"]["status"]) == (25_000, "requires_payment_method")
     for text in ("Demo shop", "mizan_outbox", "webhooks.deliver", "api.log"):
         assert text in whole
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(240)
+def test_every_command_of_the_quickstart_works(stack: RunningStack, kafka_settings: KafkaSettings) -> None:
+    """In one shell. `listen`, which has a terminal of its own there, is ended when it has printed the webhook."""
+    script = "\n".join(line for block in QUICKSTART.code("sh") for line in _to_run(block))
+    in_background = f"\\1 >{stack.directory}/listened 2>&1 & {_until('listening')}"
+    script, listens = re.subn(r"^(bin/mizan listen .*)$", in_background, script, flags=re.MULTILINE)
+    assert listens == 1
+    script = script.replace("intent.json", f"{stack.directory}/intent.json")
+    webhook = f"{_until('payment_intent.succeeded')}; kill $!; cat {stack.directory}/listened"
+    printed = _run(f"{script}\n{webhook}", stack, kafka_settings)
+    assert '"status":"succeeded"' in printed
+    assert "payment_intent.succeeded" in printed
+
+
+def _until(text: str) -> str:
+    """Return a command that waits until `mizan listen` has printed the text. The test has a time limit."""
+    return f"until grep -q {text} .run/listened; do sleep 0.2; done"
 
 
 def test_make_run_starts_the_stack() -> None:
