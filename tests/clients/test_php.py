@@ -1,6 +1,7 @@
 """The PHP client: its package. test_all.py has what all clients have in common."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from shared import VERSION
 from tests.clients.programs import find_program
 from tests.clients.shared_cases import CLIENTS
+from tests.debian_packages import install, skip_without
+from tests.merchants.languages import PATH
 from tests.readme.documents import Document
 
 PACKAGE = CLIENTS / "php"
@@ -17,6 +20,39 @@ PACKAGE = CLIENTS / "php"
 @pytest.fixture(scope="module")
 def php() -> str:
     return find_program("PHP")
+
+
+@pytest.fixture(scope="module")
+def composer(php: str) -> list[str]:
+    if shutil.which("composer", path=PATH) is None:
+        install(["composer"], "Composer is missing")
+    found = shutil.which("composer", path=PATH)
+    if found is None:
+        skip_without("Composer is missing: apt-get install composer")
+    return [found, "--no-interaction", "--no-plugins", "--quiet"]
+
+
+def test_composer_installs_the_package_and_finds_its_classes(
+    composer: list[str], php: str, tmp_path: Path
+) -> None:
+    """From its directory: nothing is downloaded."""
+    environment = {"PATH": PATH, "HOME": str(tmp_path), "COMPOSER_ALLOW_SUPERUSER": "1"}
+
+    def run(*arguments: str, directory: Path = tmp_path) -> None:
+        command = [*composer, *arguments]
+        done = subprocess.run(
+            command, cwd=directory, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    run("validate", directory=PACKAGE)
+    here = {"type": "path", "url": str(PACKAGE), "options": {"symlink": False}}
+    project = {"repositories": [here, {"packagist.org": False}], "require": {"mizan/client": f"^{VERSION}"}}
+    (tmp_path / "composer.json").write_text(json.dumps(project))
+    run("install")
+    code = "require 'vendor/autoload.php'; echo Mizan\\Client\\MizanClient::VERSION;"
+    done = subprocess.run([php, "-r", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == VERSION
 
 
 def test_each_file_defines_the_class_of_its_path(php: str) -> None:
