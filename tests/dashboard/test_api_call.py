@@ -30,7 +30,7 @@ def test_call_on_the_page_creates_an_intent(world: DashboardWorld) -> None:
     assert f"Base address {api}/api/v1" in text
     assert "X-API-Key: pk_live_…" in text
     assert "Authorization: Bearer at_…" in text
-    assert f'<a href="{api}/docs">API reference</a>' in page
+    assert f'<a href="{api}/docs?lang=en">API reference</a>' in page
     call = unescape(_CALL.findall(page)[0])
     with (
         open_as("mizan_api", world.settings.database, "api") as database,

@@ -64,7 +64,7 @@ def test_stack_is_looked_for_here_and_beside_the_code(
     here, project = tmp_path / "here", tmp_path / "project"
     here.mkdir()
     monkeypatch.chdir(here)
-    monkeypatch.setattr(environment, "_PROJECT", project)
+    monkeypatch.setattr(environment, "PROJECT", project)
     nothing = {"STACK_DIR": "", "DATABASE_URL": None, "KAFKA_BOOTSTRAP_SERVERS": None}
     answer = run("app", "list", **nothing)
     assert f"No running stack was found in {here / '.run'} and {project / '.run'}: start one" in answer.stderr

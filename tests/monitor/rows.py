@@ -11,12 +11,13 @@ values (uuidv7(%(ago)s::interval * -1), %(application)s, %(reference)s, %(refere
         mizan_now() + %(expires)s::interval) returning uuid"""
 _ATTEMPT = """
 insert into payment_attempts (id, intent_uuid, method, provider, state, created_at, sent_at, next_verify_at)
-values (uuidv7(%(ago)s::interval * -1), %(intent)s, 'card', 'sandbox', %(state)s, mizan_now() - %(ago)s::interval,
+values (uuidv7(%(ago)s::interval * -1), %(intent)s, 'card', %(provider)s, %(state)s, mizan_now() - %(ago)s::interval,
         case when %(state)s in ('sent', 'unknown') then mizan_now() - %(ago)s::interval end,
         case when %(asks)s then mizan_now() end) returning id"""
 _EVENT = """
 insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at)
-values (uuidv7(%(ago)s::interval * -1), uuidv7(), 1, %(type)s, mizan_now(), case when %(taken)s then mizan_now() end)"""
+values (uuidv7(%(ago)s::interval * -1), %(intent)s, 1, %(type)s, mizan_now(),
+        case when %(taken)s then mizan_now() end)"""
 _DELIVERY = """
 insert into webhook_deliveries (id, intent_uuid, application_id, event, url, secret_version, status, tries, step,
                                 next_due_at, set_aside_at, updated_at)
@@ -34,10 +35,11 @@ def make_intent(
     *,
     ago: timedelta = _ZERO,
     expires: timedelta = timedelta(hours=1),
+    application_id: UUID | None = None,
 ) -> UUID:
     values = {
         "ago": ago,
-        "application": world.application.id,
+        "application": application_id or world.application.id,
         "reference": uuid4().hex[:20],
         "status": status,
         "expires": expires,
@@ -46,16 +48,42 @@ def make_intent(
 
 
 def make_attempt(
-    world: MonitorWorld, state: str, *, ago: timedelta = _ZERO, can_be_asked: bool = True
+    world: MonitorWorld,
+    state: str,
+    *,
+    ago: timedelta = _ZERO,
+    can_be_asked: bool = True,
+    intent: UUID | None = None,
+    provider: str = "sandbox",
 ) -> UUID:
-    """Insert an attempt of a new intent."""
-    values = {"ago": ago, "intent": make_intent(world), "state": state, "asks": can_be_asked}
+    """Insert an attempt, of a new intent if none is given."""
+    values = {
+        "ago": ago,
+        "intent": intent or make_intent(world),
+        "state": state,
+        "asks": can_be_asked,
+        "provider": provider,
+    }
     return _made(world, _ATTEMPT, values)
 
 
-def make_event(world: MonitorWorld, kind: str, *, ago: timedelta = _ZERO, is_taken_in: bool = True) -> None:
+def make_event(
+    world: MonitorWorld,
+    kind: str,
+    *,
+    ago: timedelta = _ZERO,
+    is_taken_in: bool = True,
+    intent: UUID | None = None,
+) -> None:
+    """Insert an event, of an intent that is older than all figures if none is given."""
+    values = {
+        "ago": ago,
+        "intent": intent or make_intent(world, "canceled", ago=timedelta(days=2)),
+        "type": f"payment_intent.{kind}",
+        "taken": is_taken_in,
+    }
     with world.database.cursor() as cursor:
-        cursor.execute(_EVENT, {"ago": ago, "type": f"payment_intent.{kind}", "taken": is_taken_in})
+        cursor.execute(_EVENT.encode(), values)
 
 
 def make_delivery(

@@ -12,6 +12,7 @@ from services.monitor.applications.queries import list_applications
 from services.monitor.inspection import database, failing_endpoints
 from services.monitor.inspection.database import MAX_ROWS, read_database
 from services.monitor.inspection.snapshots import BoundedCount, PaymentFigures
+from shared.domain.applications.modes import ApplicationMode
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.database.stable_plans import INDEX_ORDER
 from shared.platform.settings import DatabaseSettings
@@ -54,6 +55,28 @@ def test_payments_are_counted_for_the_last_minutes_and_the_last_hour(world: Moni
     assert payments.share_paid == 0.75
     # Two of these intents, and five of the attempts.
     assert (payments.created, payments.created_in_a_minute) == (BoundedCount(7), 6)
+
+
+def test_payments_of_test_and_live_applications_are_never_counted_together(world: MonitorWorld) -> None:
+    """Without a live application those of test applications are shown, so that a local stack has figures."""
+    make_intent(world)
+    make_event(world, "succeeded")
+    make_attempt(world, "paid")
+    figures = read_database(world.service_database).payments
+    assert (figures.mode, figures.created.count, figures.paid.count, figures.attempts.count) == (
+        "test",
+        2,
+        1,
+        1,
+    )
+    _, live = world.make_application("Live shop", mode=ApplicationMode.LIVE)
+    assert read_database(world.service_database).payments == PaymentFigures(mode=ApplicationMode.LIVE)
+    intent = make_intent(world, application_id=live.id)
+    make_event(world, "succeeded", intent=intent)
+    make_attempt(world, "declined", intent=intent, provider="plutu")
+    figures = read_database(world.service_database).payments
+    assert (figures.mode, figures.created.count, figures.paid.count) == ("live", 1, 1)
+    assert (figures.attempts.count, figures.attempts_paid, figures.attempts_declined) == (1, 0, 1)
 
 
 def test_attempts_in_progress_undecided_and_duplicate_are_counted(world: MonitorWorld) -> None:
@@ -201,7 +224,7 @@ where substr(reference, 2)::bigint > %(there)s"""
 _STATEMENTS = {
     name: getattr(database, name)
     for name in dir(database)
-    if name.endswith("_SQL") and name not in ("BOUNDS_SQL", "PAUSED_SQL")
+    if name.endswith("_SQL") and name not in ("BOUNDS_SQL", "MODE_SQL", "PAUSED_SQL")
 } | {"failing endpoints": failing_endpoints.COUNT_SQL}
 
 
@@ -239,7 +262,7 @@ def _costs(cursor: Cursor[Any]) -> dict[str, int]:
     row = cursor.execute(database.BOUNDS_SQL).fetchone()
     assert row is not None
     values = dict(zip(("now", "hour", "five_minutes", "minute"), row, strict=True))
-    values |= {"suspects": [row[1]], "tried": failing_endpoints.TRIED}
+    values |= {"mode": "live", "suspects": [row[1]], "tried": failing_endpoints.TRIED}
     found = {}
     for name, statement in _STATEMENTS.items():
         with cursor.connection.transaction():

@@ -11,6 +11,7 @@ from services.monitor.inspection.inspector import SystemInspector
 from services.monitor.inspection.snapshots import SystemState
 from shared.domain.accounts.operators import add_operator
 from shared.domain.applications.merchants import create_merchant
+from shared.domain.applications.modes import ApplicationMode
 from shared.domain.applications.registry import CreatedApplication, NewApplication, create_application
 from shared.domain.kafka_principals import MONITOR
 from shared.platform.database.pool import Database
@@ -58,11 +59,13 @@ class MonitorWorld:
         """The settings of the monitor. The test itself uses `settings`, which are those of Kafka's admin."""
         return replace(self.settings, kafka=as_principal(self.settings.kafka, MONITOR))
 
-    def make_application(self, name: str) -> tuple[UUID, CreatedApplication]:
+    def make_application(
+        self, name: str, mode: ApplicationMode = ApplicationMode.TEST
+    ) -> tuple[UUID, CreatedApplication]:
         """Create an application with a webhook URL, and a merchant for it."""
         with self.database.transaction() as connection:
             merchant_id = create_merchant(connection, name)
-            new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL)
+            new = NewApplication(f"{name} shop", merchant_id, webhook_url=WEBHOOK_URL, mode=mode)
             box = SecretBox(self.settings.secret_keys)
             return merchant_id, create_application(connection, box, new)
 

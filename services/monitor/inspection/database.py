@@ -18,6 +18,7 @@ from services.monitor.inspection.snapshots import (
     DismissedRecord,
     PaymentFigures,
 )
+from shared.domain.applications.modes import ApplicationMode
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import read_in_index_order
 from shared.platform.uuids import uuid7_datetime
@@ -33,16 +34,25 @@ select mizan_now(), uuid7_floor(mizan_now() - interval '1 hour') as hour,
 OUTBOX_SQL = f"""
 select (select count(*) from (select from outbox limit {MAX_ROWS + 1}) as counted),
        (select extract(epoch from clock_timestamp() - created_at)::float8 from outbox order by id limit 1)"""
+MODE_SQL = "select exists (select from applications where mode = 'live')"
+# Rows of both modes are read up to the limit, those of the wanted mode are counted. A subquery for each row is always
+# answered by index; a join may be planned as a scan when statistics are missing.
 CREATED_SQL = f"""
-select count(*), count(*) filter (where uuid >= %(minute)s)
-from (select uuid from payment_intents where uuid >= %(hour)s order by uuid desc limit {MAX_ROWS + 1}) as newest"""
+select count(*), count(*) filter (where mode = %(mode)s),
+       count(*) filter (where mode = %(mode)s and uuid >= %(minute)s)
+from (select uuid, (select mode from applications where id = application_id) as mode from payment_intents
+      where uuid >= %(hour)s order by uuid desc limit {MAX_ROWS + 1}) as newest"""
 EVENTS_SQL = f"""
-select type, count(*), count(*) filter (where id >= %(five_minutes)s)
-from (select id, type from intent_events where id >= %(hour)s order by id desc limit {MAX_ROWS + 1}) as newest
+select type, count(*), count(*) filter (where mode = %(mode)s),
+       count(*) filter (where mode = %(mode)s and id >= %(five_minutes)s)
+from (select id, type, (select mode from payment_intents join applications on applications.id = application_id
+                        where uuid = intent_uuid) as mode
+      from intent_events where id >= %(hour)s order by id desc limit {MAX_ROWS + 1}) as newest
 group by type"""
 ATTEMPTS_SQL = f"""
-select state, count(*)
-from (select state from payment_attempts where id >= %(hour)s order by id desc limit {MAX_ROWS + 1}) as newest
+select state, count(*), count(*) filter (where (provider = 'sandbox') = (%(mode)s = 'test'))
+from (select state, provider from payment_attempts
+      where id >= %(hour)s order by id desc limit {MAX_ROWS + 1}) as newest
 group by state"""
 # Each state is limited separately: abandoned redirects are many and must not crowd out the others.
 IN_PROGRESS_SQL = f"""
@@ -87,7 +97,9 @@ def read_database(database: Database) -> DatabaseSnapshot:
         read_in_index_order(connection)
         connection.execute(f"set local statement_timeout = '{_TIMEOUT}'".encode())
         now, hour, five_minutes, minute = _row(connection, BOUNDS_SQL, {})
-        values = {"hour": hour, "five_minutes": five_minutes, "minute": minute}
+        (has_live,) = _row(connection, MODE_SQL, {})
+        mode = ApplicationMode.LIVE if has_live else ApplicationMode.TEST
+        values = {"hour": hour, "five_minutes": five_minutes, "minute": minute, "mode": mode}
         paused = {row[0] for row in connection.execute(PAUSED_SQL.encode())}
         pending = connection.execute(PENDING_SQL.encode()).fetchall()
         expiry_late_s, oldest_unprocessed = _row(connection, LATE_SQL, {})
@@ -111,20 +123,20 @@ def _outbox(connection: Connection[Any]) -> Backlog:
 
 
 def _payments(connection: Connection[Any], values: dict[str, Any]) -> PaymentFigures:
-    created, in_a_minute = _row(connection, CREATED_SQL, values)
-    events = {
-        kind: (count, in_5_minutes)
-        for kind, count, in_5_minutes in connection.execute(EVENTS_SQL.encode(), values).fetchall()
-    }
-    paid, paid_in_5_minutes = events.get("payment_intent.succeeded", (0, 0))
-    attempts: dict[str, int] = dict(connection.execute(ATTEMPTS_SQL.encode(), values).fetchall())
+    intents_read, created, in_a_minute = _row(connection, CREATED_SQL, values)
+    events = connection.execute(EVENTS_SQL.encode(), values).fetchall()
+    of_type = {kind: (count, in_5_minutes) for kind, _, count, in_5_minutes in events}
+    paid, paid_in_5_minutes = of_type.get("payment_intent.succeeded", (0, 0))
+    states = connection.execute(ATTEMPTS_SQL.encode(), values).fetchall()
+    attempts = {state: count for state, _, count in states}
     return PaymentFigures(
-        created=_bounded(created),
+        mode=values["mode"],
+        created=_bounded(created, intents_read),
         created_in_a_minute=in_a_minute,
-        paid=BoundedCount(paid, sum(count for count, _ in events.values()) > MAX_ROWS),
+        paid=_bounded(paid, sum(read for _, read, _, _ in events)),
         paid_in_5_minutes=paid_in_5_minutes,
-        expired=events.get("payment_intent.canceled", (0, 0))[0],
-        attempts=_bounded(sum(attempts.values())),
+        expired=of_type.get("payment_intent.canceled", (0, 0))[0],
+        attempts=_bounded(sum(attempts.values()), sum(read for _, read, _ in states)),
         attempts_paid=attempts.get("paid", 0) + attempts.get("duplicate", 0),
         attempts_declined=attempts.get("declined", 0),
     )
@@ -193,8 +205,9 @@ def _row(connection: Connection[Any], statement: str, values: dict[str, Any]) ->
     return row
 
 
-def _bounded(count: int) -> BoundedCount:
-    return BoundedCount(min(count, MAX_ROWS), count > MAX_ROWS)
+def _bounded(count: int, rows_read: int | None = None) -> BoundedCount:
+    """Return a count of rows. `rows_read` is given if not all rows that were read are counted."""
+    return BoundedCount(min(count, MAX_ROWS), (count if rows_read is None else rows_read) > MAX_ROWS)
 
 
 def _age(now: datetime, since: datetime | None) -> float:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from shared.domain.applications.modes import ApplicationMode
 from shared.platform.kafka.inspection.health import GroupHealth, Health
 from shared.platform.kafka.inspection.snapshot import GroupSnapshot, KafkaSnapshot, TopicSnapshot
 
@@ -33,8 +34,10 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class PaymentFigures:
-    """Figures of the last hour, unless the name says otherwise."""
+    """Figures of the last hour, unless the name says otherwise. Test and live payments are never counted together."""
 
+    mode: ApplicationMode = ApplicationMode.TEST
+    """Which applications are counted: the live ones, or the test ones if none is live."""
     created: BoundedCount = BoundedCount()
     created_in_a_minute: int = 0
     paid: BoundedCount = BoundedCount()
