@@ -16,7 +16,7 @@ from posixpath import relpath
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "docs" / "site"
-_LINK = re.compile(r"(?<!!)\[([^\]\[]*(?:\[[^\]]*\][^\]\[]*)*)\]\(([^)\s]+)\)")
+_LINK = re.compile(r"(!?\[[^\]\[]*(?:\[[^\]]*\][^\]\[]*)*\])\(([^)\s]+)\)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _FROM_ELSEWHERE = {
@@ -85,12 +85,14 @@ def _with_site_links(source: str, pages: dict[str, str], other: dict[str, str]) 
         here = PurePosixPath(pages[source]).parent
         if linked in pages:
             address = relpath(pages[linked], here)
+        elif linked.startswith("docs/images/"):
+            address = relpath(linked.removeprefix("docs/"), here)
         elif linked in other:
             lang = "ar" if linked.startswith("docs/ar/") else "en"
             address = f"/docs/{lang}/{_url_path(other[linked])}"
         else:
-            return text
-        return f"[{text}]({address}{'#' if anchor else ''}{anchor})"
+            return text[1:-1]
+        return f"{text}({address}{'#' if anchor else ''}{anchor})"
 
     parts = _FENCED.split((ROOT / source).read_text("utf-8"))
     return "".join(part if part.startswith("```") else _LINK.sub(rewrite, part) for part in parts)

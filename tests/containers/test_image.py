@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -59,6 +60,18 @@ def test_image_has_a_replaceable_base_and_an_unprivileged_user() -> None:
     ignored = (PROJECT / ".dockerignore").read_text().splitlines()
     assert ignored[1] == "*", "only listed files get in"
     assert f"!{SHOP.package_directory}/mizan_client" in ignored, "the shop cannot start without it"
+
+
+def test_documentation_is_built_from_the_files_that_the_image_gets(tmp_path: Path) -> None:
+    for line in (PROJECT / ".dockerignore").read_text().splitlines():
+        for path in PROJECT.glob(line[1:]) if line.startswith("!") else ():
+            copy = tmp_path / path.relative_to(PROJECT)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copytree(path, copy, dirs_exist_ok=True) if path.is_dir() else shutil.copy(path, copy)
+    command = [sys.executable, str(tmp_path / "docs" / "site" / "build.py"), str(tmp_path / "site")]
+    subprocess.run(command, check=True)
+    assert {"en", "ar"} == {path.name for path in (tmp_path / "site").iterdir()}
+    assert "COPY --from=documentation /site /app/.site" in LAST_STAGE
 
 
 class ReadinessHandler(BaseHTTPRequestHandler):
