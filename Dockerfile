@@ -16,7 +16,7 @@ RUN python3 -m venv /opt/mizan \
     && chmod 755 /opt/mizan/bin/mizan
 COPY . /app
 # Readable for the account below, whatever the modes of the checkout are.
-RUN rm -r /app/requirements /app/docs \
+RUN rm -r /app/requirements /app/docs /app/*.md /app/clients/*/README.md \
     && chmod -R a+rX /app \
     && /opt/mizan/bin/python -m compileall -q --invalidation-mode unchecked-hash /app
 

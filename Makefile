@@ -20,7 +20,7 @@ run: setup-run .site ## start everything on real embedded engines, until Ctrl-C 
 	@exec $(BIN)/python -m stack
 
 # Like `make docs`, but a link that leads nowhere does not keep the stack from starting.
-.site: $(shell find docs clients/*/README.md -type f) ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md | setup-run
+.site: $(shell find docs) $(wildcard clients/*/README.md *.md) services/api/static/mark.svg requirements/run.lock | setup-run
 	@-$(BIN)/python docs/site/build.py .site
 
 test: $(if $(ARGS),setup-dev,style) ## lint, type-check and run the quick tests (ARGS=tests/api: only those, without lint)
@@ -88,7 +88,7 @@ lock: setup-dev ## resolve the dependencies of pyproject.toml again into require
 
 clean: ## remove .venv, caches and the data of STACK_DIR (not while it runs)
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m stack clean; fi
-	rm -rf .venv .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf .site .site-* .venv .venv-3.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-run:

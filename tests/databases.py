@@ -4,8 +4,13 @@ Emptying takes a fifth of the time of a copy, and happens in the background whil
 changed the schema or the statistics of its database, it is dropped instead.
 """
 
+import os
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import wraps
+from threading import RLock
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -51,6 +56,32 @@ _NON_EMPTY_TABLES = """select quote_ident(relname) from pg_class
                and pg_relation_size(oid) > 0"""
 
 
+environment_lock = RLock()
+"""Held while the environment changes, and while the background connects.
+
+libpq reads the environment without holding the GIL. If a test changes it at that moment, it may be moved in memory, and
+the process crashes.
+"""
+
+
+def _locked(change: Callable[..., None]) -> Callable[..., None]:
+    @wraps(change)
+    def locked(*arguments: Any) -> None:
+        with environment_lock:
+            change(*arguments)
+
+    return locked
+
+
+# os.environ calls these two. The name is looked up at each call.
+os.putenv, os.unsetenv = _locked(os.putenv), _locked(os.unsetenv)
+
+
+def _connect(url: str, **options: Any) -> psycopg.Connection:
+    with environment_lock:
+        return psycopg.connect(url, **options)
+
+
 class Databases:
     def __init__(self, server_url: str) -> None:
         self._server_url = server_url
@@ -60,7 +91,7 @@ class Databases:
         self._names: set[str] = set()
         self._execute(f'create database "{self._template}" owner {OWNER}')
         migrate(self.url(self._template))
-        with psycopg.connect(self.admin_url(self._template)) as connection:
+        with _connect(self.admin_url(self._template)) as connection:
             self._schema = connection.execute(_SCHEMA).fetchall()
             self._clock = str(_one(connection, "select pg_get_functiondef('mizan_now'::regproc)"))
 
@@ -111,7 +142,7 @@ class Databases:
         """Return its new name, unknown to whatever the test left running, or None if it had to be dropped."""
         try:
             new = self._rename(name)
-            with psycopg.connect(self.admin_url(new), options="-c lock_timeout=5s") as connection:
+            with _connect(self.admin_url(new), options="-c lock_timeout=5s") as connection:
                 if connection.execute(_SCHEMA).fetchall() == self._schema:
                     self._truncate(connection)
                     return new
@@ -122,7 +153,7 @@ class Databases:
 
     def _rename(self, name: str) -> str:
         new = self._new_name()
-        with psycopg.connect(self._server_url, autocommit=True) as connection:
+        with _connect(self._server_url, autocommit=True) as connection:
             connection.execute(
                 "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", (name,)
             )
@@ -145,7 +176,7 @@ class Databases:
         return name
 
     def _execute(self, *statements: str) -> None:
-        with psycopg.connect(self._server_url, autocommit=True) as connection:
+        with _connect(self._server_url, autocommit=True) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
 

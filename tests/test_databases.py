@@ -1,9 +1,12 @@
 """A reused test database is like a new one, or it is dropped."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
-from tests.databases import Databases
+from tests.databases import Databases, environment_lock
 
 FILL = """with merchant as (insert into merchants (name) values ('Tripoli Coffee') returning id)
           insert into audit_log (merchant_id, actor, action) select id, 'a test', 'made' from merchant"""
@@ -67,3 +70,14 @@ def test_sessions_of_a_database_in_use_are_terminated(databases: Databases) -> N
         with pytest.raises(psycopg.OperationalError):
             somebody.execute("select 1")
     databases.drop(new)
+
+
+def test_environment_is_not_changed_while_the_background_connects() -> None:
+    """It crashed the process: libpq reads the environment without holding the GIL."""
+    with ThreadPoolExecutor(1) as thread:
+        with environment_lock:
+            changed = thread.submit(os.environ.__setitem__, "MIZAN_TEST_OF_THE_ENVIRONMENT", "changed")  # noqa: TID251
+            with pytest.raises(TimeoutError):
+                changed.result(0.2)
+        changed.result(10)
+    del os.environ["MIZAN_TEST_OF_THE_ENVIRONMENT"]  # noqa: TID251

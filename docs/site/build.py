@@ -5,12 +5,12 @@ Links between them are rewritten to where the pages stand in the site; links to 
 """
 
 import argparse
+import fcntl
 import hashlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path, PurePosixPath
 from posixpath import relpath
 
@@ -44,20 +44,30 @@ def arabic_pages() -> dict[str, str]:
 
 def build(target: Path, *, is_strict: bool) -> None:
     """Build both languages, and replace the site when both are complete. Raises SystemExit if the generator fails."""
-    english, arabic = english_pages(), arabic_pages()
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".site-") as name:
-        work = Path(name)
-        for lang, pages, other in (("en", english, arabic), ("ar", arabic, english)):
-            _stage(work / lang, lang, pages, other)
-            _generate(work / lang, is_strict=is_strict)
-            _move_scripts_to_files(work / lang / "site")
-        built = work / "built"
-        for lang in ("en", "ar"):
-            shutil.move(work / lang / "site", built / lang)
-        if target.exists():
-            target.rename(work / "previous")
-        built.rename(target)
+    work = target.with_name(f"{target.name}-work")
+    with target.with_name(f"{target.name}-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another build may be running
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            _build_languages(work, is_strict=is_strict)
+            if target.exists():
+                target.rename(work / "previous")
+            (work / "built").rename(target)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _build_languages(work: Path, *, is_strict: bool) -> None:
+    english, arabic = english_pages(), arabic_pages()
+    (work / "built").mkdir(parents=True)
+    for lang, pages, other in (("en", english, arabic), ("ar", arabic, english)):
+        site = work / lang / "site"
+        _stage(work / lang, lang, pages, other)
+        _generate(work / lang, is_strict=is_strict)
+        _move_scripts_to_files(site)
+        _place_error_page(site / "404.html", f"/docs/{lang}/")
+        site.rename(work / "built" / lang)
 
 
 def _stage(directory: Path, lang: str, pages: dict[str, str], other: dict[str, str]) -> None:
@@ -91,7 +101,7 @@ def _with_site_links(source: str, pages: dict[str, str], other: dict[str, str]) 
             lang = "ar" if linked.startswith("docs/ar/") else "en"
             address = f"/docs/{lang}/{_url_path(other[linked])}"
         else:
-            return text[1:-1]
+            return text.strip("![]")
         return f"{text}({address}{'#' if anchor else ''}{anchor})"
 
     parts = _FENCED.split((ROOT / source).read_text("utf-8"))
@@ -103,7 +113,9 @@ def _normalise(path: PurePosixPath) -> str:
 
 
 def _url_path(page: str) -> str:
-    return re.sub(r"(^|/)(index|README)$", r"\1", page.removesuffix(".md")).rstrip("/") + "/"
+    """Return the address of a page below that of its language."""
+    name = page.removesuffix(".md")
+    return "" if name == "index" else re.sub(r"/(index|README)$", "", name) + "/"
 
 
 def _generate(directory: Path, *, is_strict: bool) -> None:
@@ -125,6 +137,13 @@ def _move_scripts_to_files(site: Path) -> None:
             return f'<script src="{depth}/{name}"></script>'
 
         page.write_text(_INLINE_SCRIPT.sub(move, page.read_text("utf-8")), "utf-8")
+
+
+def _place_error_page(page: Path, address: str) -> None:
+    """Let the links of the page for unknown addresses begin with the address of the site."""
+    html = re.sub(r'((?:href|src)=")(?:/(?!docs[/?"])|\./)', rf"\1{address}", page.read_text("utf-8"))
+    html = re.sub(r'("base":|"search":)"/', rf'\1"{address}', html)
+    page.write_text(html, "utf-8")
 
 
 def main() -> None:

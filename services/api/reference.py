@@ -65,11 +65,6 @@ def reference_blueprint(make_document: Callable[[], Document], document_path: st
         response.vary.add("Accept-Language")
         return response
 
-    @routes.get("/docs/guide")
-    def guide() -> BaseResponse:
-        """Redirect to where the guide was until 1.0."""
-        return redirect(f"/docs/{_language()}/")
-
     @routes.get("/")
     def front() -> BaseResponse:
         return redirect(url_for("reference.page"))

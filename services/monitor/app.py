@@ -33,7 +33,7 @@ from shared.platform.process import start_tracing, start_worker_process
 from shared.platform.settings import Settings
 from shared.platform.web.app import create_app, trust_proxies
 from shared.platform.web.browser_security import protect_pages
-from shared.platform.web.documentation import documentation_blueprint
+from shared.platform.web.documentation import documentation_blueprint_of_console
 from shared.platform.web.health import database_checks
 
 _KAFKA_UNAVAILABLE = _("Kafka does not answer")
@@ -95,7 +95,7 @@ def make_app(settings: Settings, database: Database, inspector: SystemInspector)
         create_attempts_blueprint(dependencies),
         create_applications_blueprint(dependencies),
         create_search_blueprint(dependencies),
-        documentation_blueprint(settings.documentation_dir, f"{settings.public_urls.api}/docs"),
+        documentation_blueprint_of_console(settings.documentation_dir, f"{settings.public_urls.api}/docs"),
     ):
         app.register_blueprint(blueprint)
     app.register_error_handler(KafkaUnavailableError, show_kafka_unavailable)

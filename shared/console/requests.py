@@ -30,7 +30,7 @@ def client_address() -> str:
 
 
 def is_public_asset() -> bool:
-    """Return whether nobody needs to be signed in: static files, /healthz, documentation, unknown addresses."""
+    """Return whether nobody needs to be signed in: static files, operations endpoints, documentation, unknown ones."""
     return (
         request.endpoint is None
         or is_static(request.endpoint)

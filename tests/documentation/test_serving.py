@@ -42,26 +42,24 @@ def small_site(tmp_path: Path) -> Flask:
 
 def test_api_serves_both_languages(client: FlaskClient) -> None:
     for lang, title in (("en", "Accept a payment"), ("ar", "استقبال دفعة")):
-        answer = client.get(f"/docs/{lang}/guides/payments/", buffered=True)
+        answer = client.get(f"/docs/{lang}/guides/payments/")
         assert (answer.status_code, answer.mimetype) == (200, "text/html")
         assert f"<title>{title}" in answer.text
         policy = answer.headers["Content-Security-Policy"]
         assert "script-src 'self';" in policy
         assert "default-src 'none'" in policy
-        index = client.get(f"/docs/{lang}/search.json", buffered=True)
+        index = client.get(f"/docs/{lang}/search.json")
         assert (index.status_code, index.mimetype) == (200, "application/json")
 
 
 def test_reference_page_links_to_the_documentation(client: FlaskClient) -> None:
     for lang in ("en", "ar"):
         assert f'href="/docs/{lang}/"' in client.get(f"/docs?lang={lang}").text
-    old = client.get("/docs/guide", headers={"Accept-Language": "ar-LY"})
-    assert (old.status_code, old.headers["Location"]) == (302, "/docs/ar/")
 
 
 def test_unchanged_page_is_not_sent_again(client: FlaskClient) -> None:
-    first = client.get("/docs/en/", buffered=True)
-    again = client.get("/docs/en/", headers={"If-None-Match": first.headers["ETag"]}, buffered=True)
+    first = client.get("/docs/en/")
+    again = client.get("/docs/en/", headers={"If-None-Match": first.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")
 
 
@@ -84,6 +82,8 @@ def test_directory_without_its_slash_is_redirected_on_this_server(small_site: Fl
         "//etc/passwd",
         "..\\secret",
         "%00",
+        "x" * 5000,
+        "guides/" + "x" * 300,
         "nowhere",
         "guides/nowhere/",
     ],

@@ -27,6 +27,8 @@ def test_documentation_opens_without_a_session_and_without_a_database(
             reference = requests.get(f"{world.url}/docs", allow_redirects=False, timeout=10)
         world.inspector.stop()
     assert (answer.status_code, answer.text) == (200, "<h1>operations/index.html</h1>")
-    assert "img-src 'self' data:" in answer.headers["Content-Security-Policy"], "the site's own policy"
+    policy = answer.headers["Content-Security-Policy"]
+    assert "img-src 'self' data:" in policy, "the site's own policy"
+    assert "script-src 'none'" in policy, "a script could act with the session of an operator"
     assert answer.headers["X-Frame-Options"] == "DENY"
     assert reference.headers["Location"] == f"{settings.public_urls.api}/docs"

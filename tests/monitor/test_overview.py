@@ -76,7 +76,7 @@ def test_problems_are_listed_with_links(pages: MonitorWorld, operator: PageClien
     assert 'href="/topics/payment_intents.events"' in page
     assert 'href="/dead-letters"' in page
     assert 'href="/attempts"' in page
-    assert '<a href="/docs/en/operations/alerts/ConsumerStalled/">What to do</a>' in page
+    assert '<a href="/docs/en/operations/alerts/ConsumerStalled/" hreflang="en">What to do</a>' in page
     for words in (
         "webhooks.intake is stalled: 7 records wait and none is processed.",
         "2 records could not be processed in the last hour.",

@@ -1,5 +1,6 @@
 """docs/cli.md lists every command, and all its commands exist."""
 
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -8,6 +9,7 @@ import click
 from mizan.__main__ import main
 from tests.readme.documents import ROOT, Document, all_documents, commands
 
+_CALL = re.compile(r"(?:bin/mizan|docker compose run --rm \w+ mizan) (.*)")
 PAGE = Document(ROOT / "docs" / "cli.md")
 
 
@@ -21,8 +23,8 @@ def test_every_command_in_the_documents_exists_with_its_options() -> None:
     for document in all_documents():
         for block in document.code("sh"):
             for line in commands(block):
-                if line.startswith("bin/mizan "):
-                    command, _, words = _parse(line)
+                if called := _CALL.match(line):
+                    command, _, words = _parse(f"mizan {called[1]}")
                     command.make_parser(click.Context(command)).parse_args(words)
 
 

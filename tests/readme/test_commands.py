@@ -46,19 +46,20 @@ def test_every_command_of_the_readme_works(stack: RunningStack, kafka_settings: 
 def test_every_command_of_the_quickstart_works(stack: RunningStack, kafka_settings: KafkaSettings) -> None:
     """In one shell. `listen`, which has a terminal of its own there, is ended when it has printed the webhook."""
     script = "\n".join(line for block in QUICKSTART.code("sh") for line in _to_run(block))
-    in_background = f"\\1 >{stack.directory}/listened 2>&1 & {_until('listening')}"
+    in_background = f"\\1 >.run/listened 2>&1 & trap 'kill $!' EXIT; {_until('listening')}"
     script, listens = re.subn(r"^(bin/mizan listen .*)$", in_background, script, flags=re.MULTILINE)
     assert listens == 1
-    script = script.replace("intent.json", f"{stack.directory}/intent.json")
-    webhook = f"{_until('payment_intent.succeeded')}; kill $!; cat {stack.directory}/listened"
+    script = script.replace("intent.json", ".run/intent.json")
+    webhook = f"{_until('payment_intent.succeeded')}; cat .run/listened"
     printed = _run(f"{script}\n{webhook}", stack, kafka_settings)
     assert '"status":"succeeded"' in printed
     assert "payment_intent.succeeded" in printed
 
 
 def _until(text: str) -> str:
-    """Return a command that waits until `mizan listen` has printed the text. The test has a time limit."""
-    return f"until grep -q {text} .run/listened; do sleep 0.2; done"
+    """Return a command that waits until `mizan listen` has printed the text, and prints all of it if it does not."""
+    waiting = f"until grep -q {text} .run/listened; do sleep 0.2; done"
+    return f"timeout 60 sh -c '{waiting}' || {{ cat .run/listened; exit 1; }}"
 
 
 def test_make_run_starts_the_stack() -> None:

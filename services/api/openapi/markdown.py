@@ -32,18 +32,10 @@ def split_sections(text: str) -> list[Section]:
 
 
 def render_markdown(text: str) -> Markup:
-    return _render(_parse(text))
-
-
-def _parse(text: str) -> list[Token]:
     tokens = _MARKDOWN.parse(text)
     for token in tokens:
         if token.type in ("th_open", "td_open"):  # the library aligns cells with an inline style
             token.attrs = {"scope": "col"} if token.type == "th_open" else {}
-    return tokens
-
-
-def _render(tokens: list[Token]) -> Markup:
     return Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S704  HTML in the text is escaped
 
 

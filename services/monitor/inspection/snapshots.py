@@ -34,7 +34,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class PaymentFigures:
-    """Figures of the last hour, unless the name says otherwise. Test and live payments are never counted together."""
+    """Figures of the last hour, unless the name says otherwise. Test and live are never added up."""
 
     mode: ApplicationMode = ApplicationMode.TEST
     """Which applications are counted: the live ones, or the test ones if none is live."""

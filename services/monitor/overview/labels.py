@@ -15,7 +15,7 @@ from services.monitor.inspection.problems import (
     Problem,
     ProblemKind,
 )
-from shared.domain.topics import ALL_TOPICS
+from shared.domain.topics import ALL_TOPICS, WEBHOOKS_SLOW
 
 QUESTIONS = {
     HealthQuestion.PAYMENTS: lazy_gettext("Is money being taken?"),
@@ -147,7 +147,8 @@ _ENDPOINTS = {
 
 def runbook_url(problem: Problem) -> str:
     """Return the page of the documentation that says what to do. It is in English only."""
-    return f"/docs/en/operations/{RUNBOOKS[problem.kind]}"
+    is_slow = problem.kind is ProblemKind.GROUP_BEHIND and problem.subject == WEBHOOKS_SLOW.group
+    return f"/docs/en/operations/{'alerts/SlowPipelineLag/' if is_slow else RUNBOOKS[problem.kind]}"
 
 
 RUNBOOKS = {

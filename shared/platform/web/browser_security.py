@@ -52,8 +52,8 @@ def protect_pages(app: Flask, public_url: str, session_keys: tuple[str, ...]) ->
 
     @app.after_request
     def add_headers(response: Response) -> Response:
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)  # a view may have set its own
+        policy = response.headers.get("Content-Security-Policy", _POLICY)  # the documentation has its own
+        response.headers.update({**_HEADERS, "Content-Security-Policy": policy})
         if is_https:
             response.headers["Strict-Transport-Security"] = f"max-age={_ONE_YEAR_S}; includeSubDomains"
         if is_static(request.endpoint) and response.status_code == 200:
