@@ -143,7 +143,7 @@ def test_payment_page_shows_no_secrets(pages: DashboardWorld) -> None:
     page = open_payment(pages, intent, Role.OWNER).response.text
     for secret in ("0913632323", "111111", "continuation-1", "…323", "sealed-1", "sealed-2"):
         assert secret not in page
-    assert "The provider gave another reason." in page
+    assert "An operator decided it. The audit log says why." in page
 
 
 def test_webhook_in_the_timeline_links_to_its_delivery(pages: DashboardWorld) -> None:

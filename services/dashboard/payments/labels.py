@@ -28,7 +28,8 @@ REASONS = {
     "provider_away": _("The provider did not answer."),
     "charged again": _("The provider charged one attempt twice."),
 }
-OTHER_REASON = _("The provider gave another reason.")
+BY_OPERATOR = _("An operator decided it. The audit log says why.")
+"""Any other reason is an operator's own words."""
 FILTER_ERRORS = {
     FilterError.UNKNOWN_STATUS: _("There is no such status."),
     FilterError.INVALID_DAY: _("Enter a day as year-month-day, such as 2026-01-31."),
@@ -40,4 +41,4 @@ FILTER_ERRORS = {
 
 def reason_label(reason: str | None) -> object:
     """Return the label of a decline reason, or an empty string if there is none."""
-    return "" if reason is None else REASONS.get(reason, OTHER_REASON)
+    return "" if reason is None else REASONS.get(reason, BY_OPERATOR)
