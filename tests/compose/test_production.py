@@ -126,6 +126,12 @@ def test_payment_intent_is_created_by_https(client: PublicClient) -> None:
     assert "Secure" in signing_in.headers["Set-Cookie"]
 
 
+def test_documentation_is_served(client: PublicClient) -> None:
+    for lang, title in (("en", "Accept a payment"), ("ar", "استقبال دفعة")):
+        page = client.https(API, f"/docs/{lang}/guides/payments/")
+        assert (page.status, f"<title>{title}" in page.text) == (200, True)
+
+
 def test_of_the_sandbox_only_the_payment_of_test_intents_is_reached(client: PublicClient) -> None:
     refused = client.https(API, "/sandbox/pay", body="{}")
     assert (refused.status, "X-API-Key and Authorization" in refused.text) == (401, True)
