@@ -120,7 +120,7 @@ def test_production_environment_is_refused_by_the_development_file(project: Proj
     for name in (
         "API_PUBLIC_URL",
         "CHECKOUT_PUBLIC_URL",
-        "SANDBOX_SECRET",
+        "DATABASE_URL",
         "WEBHOOK_ALLOW_PRIVATE",
         "demo data",
     ):
