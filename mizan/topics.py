@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from mizan.command_context import startup_settings
 from mizan.output import echo_rows, json_option, other_users_option, timestamp
@@ -14,11 +15,13 @@ from shared.domain.topics import ALL_TOPICS
 from shared.platform.kafka.access import AccessDifferences, password_file
 from shared.platform.kafka.access_setup import AccessAdmin, AccessRefusedError
 from shared.platform.kafka.clients import topic_name
+from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.inspection.inspector import inspect_topics
 from shared.platform.kafka.topic_setup import TopicsDifferError, check_topics, ensure_topics
 from shared.platform.settings import KafkaSettings
 
 _SHORTEST_PASSWORD = 16
+_ACCESS_RETRY_S = 30
 
 
 @click.command("topics")
@@ -81,11 +84,18 @@ def _set_access(
     """Set passwords and ACLs; return what differed before. None without passwords and if we are not the admin."""
     if passwords is None and kafka.client.get("sasl.username") != ADMIN.name:
         return None
+    admin = AccessAdmin(kafka)
+    # Each step can be repeated. While a cluster starts, a broker may not answer the first time.
+    retry = Retrying(
+        retry=retry_if_exception_type(KafkaUnavailableError),
+        stop=stop_after_delay(_ACCESS_RETRY_S),
+        wait=wait_fixed(1),
+        reraise=True,
+    )
     try:
-        admin = AccessAdmin(kafka)
         if passwords is not None:
-            admin.set_passwords(_read_passwords(passwords))
-        return admin.apply(ALL_PRINCIPALS, with_users=with_users)
+            retry(admin.set_passwords, _read_passwords(passwords))
+        return retry(admin.apply, ALL_PRINCIPALS, with_users=with_users)
     except AccessRefusedError as error:
         raise click.ClickException(str(error)) from error
 

@@ -33,6 +33,12 @@ _ANONYMOUS_TIMEOUT_S = 3.0
 """A broker closes the connection of a client that does not log in, and the client tries again until then."""
 # Kafka's least. A password of ours is random and long, so more rounds would only make logging in slower.
 _ITERATIONS = 4096
+_TRANSIENT = (
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    # While a cluster starts, librdkafka forgets brokers that have not joined it yet, and requests to them.
+    KafkaError._DESTROY_BROKER,  # noqa: SLF001
+)
 _USER = "User:"
 _NOBODYS = Acl("mizan-nobody", "topic", "mizan-nothing", "read")
 _CLUSTER = "broker"
@@ -225,7 +231,7 @@ def _refusal(what: str, error: KafkaException) -> Exception:
     if reason.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
         # The brokers' own text can be a dump of the request.
         return AccessRefusedError(f"{what}: {KafkaError(reason.code()).str()}; log in as an admin")
-    if reason.retriable() or reason.code() in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):  # noqa: SLF001
+    if reason.retriable() or reason.code() in _TRANSIENT:
         return KafkaUnavailableError(f"{what}: {reason.str()}")
     return AccessRefusedError(f"{what}: {reason.str()}")
 
