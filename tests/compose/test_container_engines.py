@@ -9,7 +9,7 @@ from tests.compose.project import ROOT
 TESTS = (
     "tests/shared/platform/kafka/test_topic_setup.py",
     "tests/shared/platform/kafka/test_producer.py",
-    "tests/shared/platform/database/test_prepared.py",
+    "tests/shared/platform/database/test_prepared_statements.py",
 )
 
 
