@@ -32,14 +32,17 @@ _FROM_ELSEWHERE = {
 
 def english_pages() -> dict[str, str]:
     """Return the place of each page in the English site, by its path in the project."""
-    sources = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
-    own = {path: path.removeprefix("docs/") for path in sources if not path.startswith("docs/ar/")}
-    return own | _FROM_ELSEWHERE
+    own = _pages_of("docs/")
+    return {path: page for path, page in own.items() if not page.startswith("ar/")} | _FROM_ELSEWHERE
 
 
 def arabic_pages() -> dict[str, str]:
-    sources = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs" / "ar").rglob("*.md"))]
-    return {path: path.removeprefix("docs/ar/") for path in sources}
+    return _pages_of("docs/ar/")
+
+
+def _pages_of(directory: str) -> dict[str, str]:
+    paths = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / directory).rglob("*.md"))]
+    return {path: path.removeprefix(directory) for path in paths}
 
 
 def build(target: Path, *, is_strict: bool) -> None:

@@ -57,8 +57,7 @@ def make_app(settings: Settings, database: Database) -> Flask:
     _add_routes(app, BASE_PATH, intents)
     app.register_blueprint(
         reference_blueprint(
-            lambda: make_document(settings.public_urls, BASE_PATH),
-            f"{BASE_PATH}/openapi.json",
+            lambda: make_document(settings.public_urls, BASE_PATH), f"{BASE_PATH}/openapi.json"
         )
     )
     app.register_blueprint(documentation_blueprint(settings.documentation_dir))

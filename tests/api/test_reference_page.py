@@ -3,15 +3,12 @@
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from services.api.openapi.markdown import render_markdown
-
-PROJECT = Path(__file__).parents[2]
 
 
 class _Page(HTMLParser):
