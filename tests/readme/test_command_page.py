@@ -1,4 +1,4 @@
-"""docs/cli.md lists every command, and all its commands exist."""
+"""docs/cli.md lists every command, and the commands of all documents exist."""
 
 import re
 import shlex
@@ -9,7 +9,8 @@ import click
 from mizan.__main__ import main
 from tests.readme.documents import ROOT, Document, all_documents, commands
 
-_CALL = re.compile(r"(?:bin/mizan|docker compose run --rm \w+ mizan) (.*)")
+_CALL = re.compile(r"(?:bin/|docker compose run --rm \w+ )mizan (.*)")
+_IN_PROSE = re.compile(r"`(?:bin/)?mizan ([^`\n]+)`")
 PAGE = Document(ROOT / "docs" / "cli.md")
 
 
@@ -26,6 +27,24 @@ def test_every_command_in_the_documents_exists_with_its_options() -> None:
                 if called := _CALL.match(line):
                     command, _, words = _parse(f"mizan {called[1]}")
                     command.make_parser(click.Context(command)).parse_args(words)
+
+
+def test_every_command_in_prose_exists_with_its_options() -> None:
+    """There arguments may be left out, and a group may stand for its commands."""
+    for document in all_documents():
+        if document.path.name != "CHANGELOG.md":  # it also names commands of earlier versions
+            for called in _IN_PROSE.findall(document.text):
+                _check_names(f"{document.path.name}: mizan {called}", called.replace("…", "").split())
+
+
+def _check_names(call: str, words: list[str]) -> None:
+    command: click.Command = main
+    while words and isinstance(command, click.Group):
+        assert words[0] in command.commands, call
+        command = command.commands[words.pop(0)]
+    options = {name for parameter in command.params for name in parameter.opts} | {"-h", "--help"}
+    named = {word for word in words if re.fullmatch("--?[a-z-]+", word)}
+    assert named <= options, call
 
 
 def _parse(line: str) -> tuple[click.Command, list[str], list[str]]:

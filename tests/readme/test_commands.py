@@ -1,4 +1,4 @@
-"""Every command of the README works, in order, on one running stack."""
+"""Every command of the README, the quickstart and the operators' pages works, in order, on one running stack."""
 
 import json
 import os
@@ -12,11 +12,30 @@ import pytest
 from shared.platform.settings import DatabaseSettings, KafkaSettings
 from tests.engines import TestEngines
 from tests.readme.documents import README, ROOT, Document, commands
+from tests.readme.placeholders import Placeholders
 from tests.stack.running_stack import PROJECT, RunningStack, whole_stack
 
 _SKIPPED = re.compile(r"make run|make test|docker[ -]compose ")
 """Not run here: this is `make test` itself, its stack replaces `make run`, and containers have their own tests."""
+_RUN_ELSEWHERE = {
+    "app set-provider": "tests/mizan/test_provider.py",
+    "attempt decide": "tests/mizan/test_attempt.py",
+    "attempt handled": "tests/mizan/test_attempt.py",
+    "listen": "tests/mizan/test_listen.py",
+    "trigger payment_intent.canceled": "tests/mizan/test_trigger.py",
+    "trigger payment_intent.late": "tests/mizan/test_trigger.py",
+    "roles": "tests/shared/platform/database/test_roles.py",
+    "topics --passwords": "tests/mizan/test_topics_access.py",
+    "dead show": "tests/mizan/test_dead.py",
+    "dead replay ID": "tests/mizan/test_dead.py",
+    "dead dismiss": "tests/mizan/test_dead.py",
+}
+"""Commands that ask for passwords, take minutes, or need what a healthy stack has not: their own tests run them."""
 QUICKSTART = Document(ROOT / "docs" / "quickstart.md")
+OPERATORS_PAGES = [
+    Document(ROOT / "docs" / name)
+    for name in ("cli.md", "operations/topics.md", "operations/dead-letters.md", "security.md")
+]
 _PORT = re.compile(r"127\.0\.0\.1:80(\d\d)")
 
 
@@ -54,6 +73,40 @@ def test_every_command_of_the_quickstart_works(stack: RunningStack, kafka_settin
     printed = _run(f"{script}\n{webhook}", stack, kafka_settings)
     assert '"status":"succeeded"' in printed
     assert "payment_intent.succeeded" in printed
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(400)
+def test_every_command_of_the_operators_pages_works(
+    stack: RunningStack, kafka_settings: KafkaSettings
+) -> None:
+    """With real ids in the place of `APP`, `INTENT` and the like."""
+    placeholders = Placeholders(stack)
+    lines = [line for page in OPERATORS_PAGES for block in page.code("sh") for line in _to_run(block)]
+    called = [
+        line for line in lines if not line.startswith(tuple(f"bin/mizan {call}" for call in _RUN_ELSEWHERE))
+    ]
+    assert len(called) > 45
+    for line in sorted(called, key=lambda line: "remove-demo" in line):
+        _run(placeholders.fill_in(line), stack, kafka_settings)
+
+
+@pytest.mark.stack
+@pytest.mark.timeout(240)
+def test_ledger_of_the_sandbox_is_read_as_its_page_says(
+    stack: RunningStack, kafka_settings: KafkaSettings
+) -> None:
+    placeholders = Placeholders(stack)
+    (script,) = Document(ROOT / "docs" / "sandbox.md").code("sh")
+    printed = _run(f"UUID={placeholders.paid_intent}\n{script}", stack, kafka_settings)
+    assert json.loads(printed)["charges"][0]["status"] == "paid"
+
+
+def test_commands_that_are_run_elsewhere_are_commands_of_the_pages() -> None:
+    text = "\n".join(page.text for page in OPERATORS_PAGES)
+    for call, test in _RUN_ELSEWHERE.items():
+        assert f"bin/mizan {call}" in text
+        assert (ROOT / test).exists()
 
 
 def _until(text: str) -> str:

@@ -90,7 +90,7 @@ class RunningStack:
         self.send(signal.SIGTERM)
         return self.wait_exit()
 
-    def mizan(self, *arguments: str) -> dict[str, str]:
+    def mizan(self, *arguments: str) -> dict[str, Any]:
         """Run `bin/mizan` and return its JSON output."""
         environment = {**os.environ, "STACK_DIR": str(self.directory)}  # noqa: TID251  the child inherits ours
         done = subprocess.run(
@@ -100,7 +100,7 @@ class RunningStack:
             text=True,
             check=True,
         )
-        answer: dict[str, str] = json.loads(done.stdout)
+        answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
     def orphans(self) -> list[str]:
