@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from flask import Flask
 
-from services.checkout.dependencies import SERVICE, build_dependencies
+from services.checkout.dependencies import SERVICE, build_dependencies, open_database
 from services.checkout.pages.entered_wallet import EnteredWallets
 from services.checkout.pages.error_pages import is_machine_request, render_error_page
 from services.checkout.pages.labels import error_message
@@ -38,7 +38,7 @@ def make_worker_app() -> Flask:
         pool_timeout_s=max(settings.database.pool_timeout_s, 5.0),
         statement_timeout_s=min(settings.database.statement_timeout_s, _STATEMENT_TIMEOUT_S),
     )
-    return make_app(settings, Database(database_settings, SERVICE))
+    return make_app(settings, open_database(database_settings))
 
 
 def make_app(settings: Settings, database: Database) -> Flask:

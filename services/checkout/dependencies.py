@@ -1,6 +1,6 @@
 """Objects that both processes, the pages and the verifier, need."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.checkout.metrics import initialize_series
 from services.checkout.payments.limits import PaymentLimits
@@ -10,10 +10,12 @@ from services.checkout.payments.settlement import SettlementSideEffects
 from services.checkout.providers.registry import ProviderRegistry
 from shared.domain.applications.provider_accounts import ProviderName
 from shared.platform.database.pool import Database
+from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.keys import open_keys
-from shared.platform.settings import KeyPurpose, Settings
+from shared.platform.settings import DatabaseSettings, KeyPurpose, Settings
 
 SERVICE = "checkout"
+_PREPARE_AFTER = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,11 @@ class Dependencies:
     providers: ProviderRegistry
     payments: PaymentService
     side_effects: SettlementSideEffects
+
+
+def open_database(settings: DatabaseSettings) -> Database:
+    """Open the database for the pages. Their statements are prepared: planning one costs more than running it."""
+    return Database(replace(settings, prepare_after=_PREPARE_AFTER), SERVICE, **STABLE_PLANS)
 
 
 def build_dependencies(settings: Settings, database: Database) -> Dependencies:

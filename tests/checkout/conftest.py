@@ -1,15 +1,17 @@
 """Fixtures of the checkout: one sandbox for the whole run, and pages on a new database for each test."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from services.api.app import make_app
+from services.checkout.dependencies import open_database
 from shared.platform.database.pool import Database
 from shared.platform.settings import Settings
 from stack.ports import find_free_ports
 from tests.checkout.world import SILENCE_S, CheckoutWorld
-from tests.database_roles import open_as
+from tests.database_roles import as_role, open_as
 from tests.sandbox.running_sandbox import RunningSandbox
 from tests.servers import serve
 
@@ -24,7 +26,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSandbox]:
 
 @pytest.fixture
 def world(settings: Settings, database: Database, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
-    with open_as("mizan_checkout", settings.database, "checkout") as service_database:
+    with closing(open_database(as_role("mizan_checkout", settings.database))) as service_database:
         made = CheckoutWorld(settings, database, service_database, bank)
         yield made
         made.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from services.checkout.dependencies import open_database
 from services.checkout.verification.verifier import Verifier
 from services.scheduler.jobs.expiry import IntentExpiry
 from shared.domain.intents.intent import Intent
@@ -19,7 +21,7 @@ from shared.platform.settings import Settings
 from tests.checkout.customer import Customer
 from tests.checkout.test_payments import PAID
 from tests.checkout.world import RETURN_URL, CheckoutWorld
-from tests.database_roles import open_as
+from tests.database_roles import as_role
 from tests.sandbox.running_sandbox import RunningSandbox
 from tests.waiting import eventually
 
@@ -182,7 +184,7 @@ def test_no_attempt_starts_after_the_expiry(pages: CheckoutWorld) -> None:
 def patient_pages(settings: Settings, database: Database, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     """Pages that refuse no customer, however busy the machine is."""
     patient = replace(settings.database, pool_timeout_s=60.0)
-    with open_as("mizan_checkout", patient, "checkout") as service_database:
+    with closing(open_database(as_role("mizan_checkout", patient))) as service_database:
         world = CheckoutWorld(settings, database, service_database, bank)
         world.settings = replace(
             world.settings, checkout=replace(world.settings.checkout, provider_timeout_s=60.0)

@@ -22,6 +22,7 @@ from mizan.reconciliation.charges import (
     pair_by_attempt,
 )
 from mizan.reconciliation.checks import CHECKS
+from services.checkout.dependencies import open_database
 from services.scheduler.jobs.expiry import IntentExpiry
 from services.scheduler.jobs.relay import OutboxRelay
 from shared.domain.applications.registry import NewApplication
@@ -33,7 +34,7 @@ from shared.platform.outbound_url import check_webhook_url
 from shared.platform.settings import SandboxSettings, Settings, WebhookSettings
 from tests.checkout.test_http_client import listening, with_body
 from tests.checkout.world import CheckoutWorld
-from tests.database_roles import as_role, open_as
+from tests.database_roles import as_role
 from tests.mizan.conftest import KEY, Mizan
 from tests.sandbox.running_sandbox import SECRET, RunningSandbox
 from tests.scheduler.running_jobs import running_jobs
@@ -70,7 +71,7 @@ def bank(running_bank: RunningSandbox) -> RunningSandbox:
 def world(settings: Settings, database: Database, bank: RunningSandbox) -> Iterator[CheckoutWorld]:
     webhooks = WebhookSettings(retry_delays=DELAYS, allow_private=True)
     settings = replace(settings, secret_keys=(KEY,), webhooks=webhooks)
-    with open_as("mizan_checkout", settings.database, "checkout") as service_database:
+    with closing(open_database(as_role("mizan_checkout", settings.database))) as service_database:
         made = CheckoutWorld(settings, database, service_database, bank)
         # The checkout runs in this process: its log must not mix with the output of the command.
         structlog.configure(logger_factory=structlog.ReturnLoggerFactory())

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from psycopg import Cursor
+from psycopg.rows import dict_row
 
 from services.checkout.payments.one_time_codes import CHALLENGE_COLUMNS, CodeChallenge, parse_challenge
 from shared.domain.applications.modes import ApplicationMode
@@ -105,10 +106,10 @@ class CheckoutState:
 
 def load_checkout_state(cursor: Cursor[Any], intent: UUID) -> CheckoutState | None:
     """Return the state, or None if there is no such intent."""
-    row = cursor.execute(_LOAD, (intent,)).fetchone()
-    if row is None or cursor.description is None:
+    with cursor.connection.cursor(row_factory=dict_row) as rows:
+        values = rows.execute(_LOAD, (intent,)).fetchone()
+    if values is None:
         return None
-    values = dict(zip((column.name for column in cursor.description), row, strict=True))
     fields = {name: values[name] for name in _INTENT_FIELDS}
     return CheckoutState(
         **fields,

@@ -136,6 +136,7 @@ class _ConnectionPool:
     def __init__(self, settings: DatabaseSettings, service: str, **server_settings: str) -> None:
         self._url = settings.url
         self._arguments = connection_arguments(settings, service, **server_settings)
+        self._prepare_after = settings.prepare_after
         self._timeout_s = settings.pool_timeout_s
         self._free = BoundedSemaphore(settings.pool_size)
         self._idle: deque[PooledConnection] = deque()
@@ -201,10 +202,9 @@ class _ConnectionPool:
 
     def _connect(self) -> PooledConnection:
         try:
-            # psycopg must prepare nothing itself: at a rollback it deallocates all prepared statements, also those of
-            # prepared_statements.py.
+            # If psycopg prepares statements, it deallocates all at a rollback, also those of prepared_statements.py.
             connection = psycopg.connect(
-                self._url, autocommit=True, prepare_threshold=None, **self._arguments
+                self._url, autocommit=True, prepare_threshold=self._prepare_after, **self._arguments
             )
         except psycopg.OperationalError:
             self._away_since = monotonic()

@@ -51,6 +51,7 @@ class PreparedStatement:
             if replan_at is not None:
                 _check(connection, connection.pgconn.exec_(b"deallocate " + self._name))
                 del self._replan_at[connection]  # at once: preparing it again may fail
+            assert connection.prepare_threshold is None, "psycopg would deallocate it at a rollback"
             _check(connection, connection.pgconn.prepare(self._name, self._statement))
             self._replan_at[connection] = monotonic() + self._replan_after_s
         result = connection.pgconn.exec_prepared(self._name, values)  # type: ignore[arg-type] # None is null

@@ -32,11 +32,11 @@ STABLE_PLANS: Mapping[str, str] = MappingProxyType(
 )
 """Settings for a pool whose statements all find rows by index: `Database(settings, service, **STABLE_PLANS)`.
 
-API, scheduler and webhooks use them: processes that run the same few statements all the time. The settings belong to
-the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared statement (API, webhooks)
-again after every `analyze` of its tables, and reads plan_cache_mode at every execution. `set local` would cost three
-more round trips (begin, set, commit) where there is one now. Services that serve pages prepare nothing, and use
-`read_in_index_order()`.
+API, checkout, scheduler and webhooks use them: processes that run the same few statements all the time. The settings
+belong to the connection, because they must hold whenever a statement runs: PostgreSQL plans a prepared statement (API,
+checkout, webhooks) again after every `analyze` of its tables, and reads plan_cache_mode at every execution. `set local`
+would cost three more round trips (begin, set, commit) where there is one now. Dashboard and monitor prepare nothing,
+and use `read_in_index_order()`.
 """
 
 INDEX_ORDER: Mapping[str, str] = MappingProxyType(

@@ -43,6 +43,8 @@ class DatabaseSettings:
     pool_timeout_s: float = 2.0
     """How long a caller waits for a free connection before it gets DatabaseUnavailableError."""
     statement_timeout_s: int = 15
+    prepare_after: int | None = None
+    """psycopg prepares a statement that a connection has run so often. None: never, as prepared_statements.py needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,11 @@ def add_static_urls(app: Flask) -> None:
     }
 
     @cache
-    def find(filename: str) -> tuple[str, str]:
+    def static_url(filename: str) -> str:
         for endpoint, folder in folders.items():
             if folder is not None and (path := Path(folder) / filename).is_file():
-                return endpoint, hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+                version = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+                return url_for(endpoint, filename=filename, v=version)
         raise FileNotFoundError(filename)
-
-    def static_url(filename: str) -> str:
-        endpoint, version = find(filename)
-        return url_for(endpoint, filename=filename, v=version)
 
     app.jinja_env.globals["static_url"] = static_url
