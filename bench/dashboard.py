@@ -1,7 +1,7 @@
 """Measures the dashboard's lists: the time of a page with a million rows, compared with a thousand."""
 
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from cryptography.fernet import Fernet
 from bench.figures import Figure, ratio
 from bench.http_load import LoadPlan
 from bench.merchant import ROUND_S, WARM_UP_S, run_plan
-from bench.world import World
+from bench.world import RunningService, World
 from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.registry import NewApplication, create_application
@@ -43,7 +43,7 @@ select uuidv7(make_interval(secs => -20.0 * 86400 * (1 - n::float8 / %(count)s))
        mizan_now() + interval '20 days'
 from generate_series(1, %(count)s) as n;
 """
-_PAGES = {
+PAGES = {
     "deliveries_page": "deliveries",
     "deliveries_failed_page": "deliveries?status=failed",
     "deliveries_rarest_page": "deliveries?answer=nothing",
@@ -53,7 +53,7 @@ _PAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Merchant:
+class Merchant:
     """A merchant whose application has the same number of deliveries and payments."""
 
     database: DatabaseSettings
@@ -72,16 +72,12 @@ def measure(world: World) -> Iterable[Figure]:
         served = [
             (
                 merchant,
-                stack.enter_context(
-                    world.service(
-                        "services.dashboard", merchant.database, environment={"MIZAN_SECRET_KEYS": _KEY}
-                    )
-                ).port,
+                stack.enter_context(dashboard_of(world, merchant)).port,
             )
             for merchant in (few, many)
         ]
-        cookies = [_sign_in(port) for _, port in served]
-        for name, path in _PAGES.items():
+        cookies = [sign_in(port) for _, port in served]
+        for name, path in PAGES.items():
             times: list[list[float]] = [[], []]
             for _ in range(ROUNDS):
                 for spent, (merchant, port), cookie in zip(times, served, cookies, strict=True):
@@ -89,18 +85,28 @@ def measure(world: World) -> Iterable[Figure]:
             yield Figure(f"{name}_1m_vs_1k", ratio(times[1], times[0]), f"{path} with a million rows")
 
 
-def _merchant(world: World, count: int) -> _Merchant:
+def _merchant(world: World, count: int) -> Merchant:
     database = world.empty_database()
     with psycopg.connect(database.url) as connection:
         new = NewApplication("bench", webhook_url=WebhookUrl("https://shop.example/hooks"))
         created = create_application(connection, SecretBox((_KEY,)), new)
-        add_member(connection, created.merchant_id, "bench@example.ly", Role.VIEWER, _PASSWORD)
+        add_viewer(connection, created.merchant_id)
         for statement in (_FILL, _FILL_INTENTS):
             connection.execute(statement, {"count": count, "application": created.id})
-    return _Merchant(database, created.id)
+    return Merchant(database, created.id)
 
 
-def _sign_in(port: int) -> str:
+def add_viewer(connection: psycopg.Connection, merchant_id: UUID) -> None:
+    """Add the account that `sign_in` uses."""
+    add_member(connection, merchant_id, "bench@example.ly", Role.VIEWER, _PASSWORD)
+
+
+def dashboard_of(world: World, merchant: Merchant) -> AbstractContextManager[RunningService]:
+    environment = {"MIZAN_SECRET_KEYS": _KEY}
+    return world.service("services.dashboard", merchant.database, environment=environment)
+
+
+def sign_in(port: int) -> str:
     """Sign in and return the Cookie header."""
     with requests.Session() as browser:
         url = f"http://127.0.0.1:{port}/sign-in"

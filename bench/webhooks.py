@@ -41,8 +41,8 @@ def measure(world: World) -> Iterable[Figure]:
         for _ in range(ROUNDS):
             bare.append(bare_per_s(endpoint))
             with webhook_installation(world) as empty:
-                ours.append(_deliver(empty, endpoint))
-            among_older.append(_deliver(with_older, endpoint))
+                ours.append(deliver(empty, endpoint))
+            among_older.append(deliver(with_older, endpoint))
     yield Figure(
         "webhook_vs_bare_curl",
         ratio(ours, bare),
@@ -63,7 +63,7 @@ def bare_per_s(endpoint: Receiver) -> float:
     return per_s
 
 
-def _deliver(installation: WebhookInstallation, endpoint: Receiver) -> float:
+def deliver(installation: WebhookInstallation, endpoint: Receiver) -> float:
     """Return webhooks per second, from the first receipt, so that start-up does not count, to the last record."""
     application = installation.application(endpoint)
     fill_first_tries(installation, [application], COUNT)

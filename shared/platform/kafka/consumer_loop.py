@@ -32,7 +32,10 @@ FAILURES_BEFORE_DEAD = 3
 _TOPIC_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _REFUSED_RETRY_S = 30.0
 _POLL_S = 0.25
+# A record that arrives while the handler is waited for has to wait, too: no longer than this soon after another.
 _HANDLER_POLL_S = 0.005
+_SHORT_HANDLER_POLL_S = 0.001
+_SOON_S = 0.1
 _MAX_READY = 1000
 _MAX_READY_OF_OWNERS = 3000
 """Enough to find the few records of others in a burst. Less than what pauses a partition (assignment.py)."""
@@ -75,6 +78,7 @@ class ConsumerLoop:
         self._refused_until: float | None = None
         self._transient_failures = 0
         self._not_before = 0.0
+        self._last_read_at = 0.0
         self._handler_poll_not_before = 0.0
         self._failed_dead_letters = 0
         self._batch_size = BatchSize(_MAX_READY)
@@ -97,7 +101,8 @@ class ConsumerLoop:
 
     def _run_once(self) -> None:
         wait_s = self._wait_s()
-        busy = self._poll_handler(min(wait_s, _HANDLER_POLL_S))
+        had_records = monotonic() - self._last_read_at < _SOON_S
+        busy = self._poll_handler(min(wait_s, _SHORT_HANDLER_POLL_S if had_records else _HANDLER_POLL_S))
         self._read(0 if busy else wait_s)
         self._handle_batch()
         self._assignment.set_pauses(self._consumer)
@@ -157,6 +162,7 @@ class ConsumerLoop:
         self.progress.record_poll(found_record=first is not None)
         if first is None:
             return
+        self._last_read_at = monotonic()
         self._accept(first)
         # No more than can be handled soon: what stays inside the client needs no pause, and a pause is expensive.
         more = self._max_ready - self._assignment.ready_count()
