@@ -16,6 +16,7 @@ import bench.growth
 import bench.noisy_neighbour
 import bench.relay
 import bench.retry_lateness
+import bench.steps
 import bench.webhook_memory
 import bench.webhooks
 import bench.webhooks_latency
@@ -51,6 +52,7 @@ MEASUREMENTS: dict[str, Measure] = {
         bench.retry_lateness,
         bench.webhook_memory,
         bench.worker_kills,
+        bench.steps,
     )
 }
 """By the name of their module, in the order in which they run."""

@@ -22,21 +22,24 @@ from bench.world import RunningService, World
 
 ROUNDS = 5
 CUSTOMERS = 200
-_CARD = {"method": "card", "card_number": "4242424242424242", "expiry": "12/40", "security_code": "123"}
+CARD = {"method": "card", "card_number": "4242424242424242", "expiry": "12/40", "security_code": "123"}
 _TOKEN = re.compile(r'name="csrf_token" value="([^"]+)"')
 _OURS = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 
 
 def measure(world: World) -> Iterable[Figure]:
     installation = Installation(world, CUSTOMERS)
-    with _checkout(world, installation) as checkout, installation.serving() as api:
+    with checkout_service(world, installation) as (checkout, _), installation.serving() as api:
         yield from _page_beside_retrieval(_Visitors(installation, checkout), installation.caller(api))
         yield Figure("checkout_page_kb", _weight_kb(installation, checkout), "the page with all it loads")
         yield from _simultaneous_payments(installation, checkout)
 
 
 @contextmanager
-def _checkout(world: World, installation: Installation) -> Iterator[RunningService]:
+def checkout_service(
+    world: World, installation: Installation
+) -> Iterator[tuple[RunningService, RunningService]]:
+    """Run the checkout and the sandbox that it pays with."""
     with TemporaryDirectory(prefix="mizan-bench-") as directory:
         environment = {
             "MIZAN_SECRET_KEYS": Fernet.generate_key().decode(),
@@ -47,7 +50,7 @@ def _checkout(world: World, installation: Installation) -> Iterator[RunningServi
         with world.service("services.sandbox", database, environment=environment) as sandbox:
             environment["SANDBOX_URL"] = f"http://127.0.0.1:{sandbox.port}"
             with world.service("services.checkout", database, environment=environment) as checkout:
-                yield checkout
+                yield checkout, sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,12 @@ def _weight_kb(installation: Installation, checkout: RunningService) -> float:
     return round(sum(len(answer.content) for answer in [page, *parts]) / 1024, 1)
 
 
+def csrf_token(page: str) -> str:
+    found = _TOKEN.search(page)
+    assert found is not None
+    return found[1]
+
+
 def _simultaneous_payments(installation: Installation, checkout: RunningService) -> Iterable[Figure]:
     start = Barrier(CUSTOMERS)
 
@@ -92,11 +101,10 @@ def _simultaneous_payments(installation: Installation, checkout: RunningService)
         """Return the seconds from submitting the form to the receipt."""
         url = f"http://127.0.0.1:{checkout.port}/pay/{uuid}"
         with requests.Session() as browser:
-            token = _TOKEN.search(browser.get(url, timeout=60).text)
-            assert token is not None
+            token = csrf_token(browser.get(url, timeout=60).text)
             start.wait(120)
             began = perf_counter()
-            browser.post(url, data={**_CARD, "csrf_token": token[1]}, timeout=60).raise_for_status()
+            browser.post(url, data={**CARD, "csrf_token": token}, timeout=60).raise_for_status()
             return perf_counter() - began
 
     with ThreadPoolExecutor(CUSTOMERS) as pool:

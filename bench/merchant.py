@@ -69,14 +69,21 @@ class Caller:
 
     _numbers: ClassVar = count(step=10_000_000)
 
-    def create(self, seconds: float = ROUND_S) -> LoadResult:
-        return self._load("POST /api/v1/payment-intents", _BODY, 201, seconds)
+    def create(self, seconds: float = ROUND_S, *, warm_up: bool = True) -> LoadResult:
+        return self._load("POST /api/v1/payment-intents", _BODY, 201, seconds, warm_up=warm_up)
 
-    def retrieve(self, connections: int = CONNECTIONS) -> LoadResult:
-        return self._load("GET /api/v1/payment-intents/{n}", "", 200, ROUND_S, connections)
+    def retrieve(self, connections: int = CONNECTIONS, *, warm_up: bool = True) -> LoadResult:
+        return self._load("GET /api/v1/payment-intents/{n}", "", 200, ROUND_S, connections, warm_up=warm_up)
 
     def _load(
-        self, line: str, body: str, wanted: int, seconds: float, connections: int = CONNECTIONS
+        self,
+        line: str,
+        body: str,
+        wanted: int,
+        seconds: float,
+        connections: int = CONNECTIONS,
+        *,
+        warm_up: bool,
     ) -> LoadResult:
         head = "\r\n".join(
             [
@@ -88,7 +95,7 @@ class Caller:
                 f"Authorization: Bearer {self.application.access_token}",
             ]
         )
-        for duration in (WARM_UP_S, seconds):
+        for duration in (WARM_UP_S, seconds) if warm_up else (seconds,):
             outcome = run_plan(
                 LoadPlan(
                     self.port, head, body, self.uuids, connections, duration, wanted, next(self._numbers)
