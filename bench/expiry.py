@@ -55,7 +55,8 @@ def _bare_sql(settings: DatabaseSettings) -> float:
         started = monotonic()
         row = connection.execute(expire_sql(IS_DUE).encode()).fetchone()
         seconds = monotonic() - started
-    assert row == (DUE,)
+    assert row is not None
+    assert row[0] == DUE
     return DUE / seconds
 
 

@@ -91,12 +91,13 @@ def test_job_pauses_between_batches_while_other_sessions_are_active(
     job = IntentExpiry(steady)
     with psycopg.connect(database_settings.url) as other, ThreadPoolExecutor(1) as pool:
         working = pool.submit(other.execute, "select pg_sleep(60)")
-        eventually(lambda: job._pause_share() > 0)
+        eventually(lambda: job._choose_pause_share() > 0)
         assert job.run_once() > 0
         other.cancel_safe()
         with pytest.raises(psycopg.errors.QueryCanceled):
             working.result()
-    eventually(lambda: job._pause_share() == 0)
+    eventually(lambda: job._choose_pause_share() == 0)
+    job._look_again_at = 0.0
     assert job.run_once() == 0
 
 

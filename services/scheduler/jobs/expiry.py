@@ -32,6 +32,7 @@ _SHORTEST_PAUSE_S = 0.01
 # and the pages. A large wave of expiries leaves them room, and goes fast when nobody else needs the machine.
 _PAUSE_PER_BUSY_SESSION = 0.25
 _LONGEST_PAUSE_SHARE = 1.0
+_LOOK_EVERY_S = 0.2
 # PostgreSQL hides from a role what the sessions of other roles do, but not who holds locks: every transaction holds one
 # on itself.
 _COUNT_BUSY = """
@@ -48,29 +49,37 @@ class IntentExpiry:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._batch_size = BatchSize(EXPIRY_BATCH)
-        self._locked_pause_s = _SHORTEST_PAUSE_S
+        self._locked_pause_s = self._shortest_pause_s = _SHORTEST_PAUSE_S
+        self._pause_share = 0.0
+        self._look_again_at = 0.0
+        """While many intents expire, what is due and who else is busy is looked up only now and then."""
         self._quarantine: Quarantine[UUID] = Quarantine("intents cannot be canceled", QUARANTINED)
 
     def run_once(self) -> float:
         """Cancel one batch of due intents. Return the pause until the next one is due, half a second at most."""
-        began, quarantined = monotonic(), self._quarantine.held()
-        due_in_s = self._seconds_to_next(quarantined)
-        # Dead index entries that vacuum may not remove yet make polling slow: then poll less often.
-        shortest_s = min(max(_SHORTEST_PAUSE_S, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
-        if due_in_s > 0:
-            self._quarantine.release_all_except(quarantined)
-            return max(min(due_in_s, POLL_INTERVAL_S), shortest_s)
+        if monotonic() >= self._look_again_at:
+            began, quarantined = monotonic(), self._quarantine.held()
+            due_in_s = self._seconds_to_next(quarantined)
+            # Dead index entries that vacuum may not remove yet make polling slow: then poll less often.
+            self._shortest_pause_s = min(max(_SHORTEST_PAUSE_S, 5 * (monotonic() - began)), _LONGEST_PAUSE_S)
+            if due_in_s > 0:
+                self._quarantine.release_all_except(quarantined)
+                return max(min(due_in_s, POLL_INTERVAL_S), self._shortest_pause_s)
         began, batch = monotonic(), self._batch_size.current
         expired = self._expire()
         EXPIRED.inc(expired)
         if expired == batch:
-            return self._pause_share() * (monotonic() - began)
+            if monotonic() >= self._look_again_at:
+                self._pause_share = self._choose_pause_share()
+                self._look_again_at = monotonic() + _LOOK_EVERY_S
+            return self._pause_share * (monotonic() - began)
+        self._look_again_at = 0.0
         if expired:
             self._locked_pause_s = _SHORTEST_PAUSE_S
-            return shortest_s
+            return self._shortest_pause_s
         # Due intents that were not taken are locked: by another scheduler, or by a payment.
         self._locked_pause_s = min(2 * self._locked_pause_s, POLL_INTERVAL_S)
-        return max(self._locked_pause_s, shortest_s)
+        return max(self._locked_pause_s, self._shortest_pause_s)
 
     def check(self) -> None:
         """For /readyz: raises while there are intents that cannot be canceled."""
@@ -86,7 +95,7 @@ class IntentExpiry:
         LATENESS.set(max(0, -due_in_s) if due_in_s is not None else 0)
         return POLL_INTERVAL_S if due_in_s is None else due_in_s
 
-    def _pause_share(self) -> float:
+    def _choose_pause_share(self) -> float:
         """Return how long to pause before the next batch, as a share of the time the last one took."""
         with self._database.cursor() as cursor:
             busy = int(fetch_scalar(cursor, _COUNT_BUSY))

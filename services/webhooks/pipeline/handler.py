@@ -7,6 +7,7 @@ requests. Look-up and recording run in a thread each, so neither the database no
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from math import inf
 from time import monotonic
 
 from services.webhooks.http.client import TryResult, WebhookClient
@@ -40,6 +41,7 @@ _LOOKUP_VALID_S = 2.0
 # consumer pauses, as in any other outage.
 _MAX_WITHOUT_KEY = _MAX_SLOW_TRIES // 2
 _KEY_RETRY_S = 2.0
+_RECORDING_POLL_S = 0.005
 _DRAIN_S = 5.0
 _DRAIN_RECORDS_S = 4.0
 
@@ -109,10 +111,17 @@ class DeliveryPipeline:
             one = self._tries[key] = TryInProgress(message, key, task)
             self._to_look_up.add(one)
 
-    def poll(self, wait_s: float) -> bool:
-        if self._tries:
-            self._run_once(wait_s)
-        return bool(self._tries)
+    def poll(self, wait_s: float) -> float:
+        if not self._tries:
+            return inf
+        self._run_once(wait_s if self._is_awaiting_requests() else 0)
+        if not self._tries:
+            return inf
+        return 0 if self._is_awaiting_requests() else _RECORDING_POLL_S
+
+    def _is_awaiting_requests(self) -> bool:
+        """Whether a response or a look-up can end at any moment. Nobody waits for what is only being recorded."""
+        return bool(self._client.in_flight or self._lookup.items or self._queues.waiting)
 
     def drain(self, partitions: Sequence[AssignedPartition]) -> None:
         """Send nothing new for these partitions. Requests in flight may finish and are recorded, within a limit."""

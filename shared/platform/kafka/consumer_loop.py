@@ -7,6 +7,7 @@ process while polling goes on. Poison messages, which no handler can process, go
 import logging
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from threading import Event
 from time import monotonic, sleep, time
 
@@ -32,10 +33,8 @@ FAILURES_BEFORE_DEAD = 3
 _TOPIC_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _REFUSED_RETRY_S = 30.0
 _POLL_S = 0.25
-# A record that arrives while the handler is waited for has to wait, too: no longer than this soon after another.
 _HANDLER_POLL_S = 0.005
-_SHORT_HANDLER_POLL_S = 0.001
-_SOON_S = 0.1
+"""A record that arrives while the handler is waited for has to wait, too."""
 _MAX_READY = 1000
 _MAX_READY_OF_OWNERS = 3000
 """Enough to find the few records of others in a burst. Less than what pauses a partition (assignment.py)."""
@@ -78,7 +77,6 @@ class ConsumerLoop:
         self._refused_until: float | None = None
         self._transient_failures = 0
         self._not_before = 0.0
-        self._last_read_at = 0.0
         self._handler_poll_not_before = 0.0
         self._failed_dead_letters = 0
         self._batch_size = BatchSize(_MAX_READY)
@@ -101,9 +99,8 @@ class ConsumerLoop:
 
     def _run_once(self) -> None:
         wait_s = self._wait_s()
-        had_records = monotonic() - self._last_read_at < _SOON_S
-        busy = self._poll_handler(min(wait_s, _SHORT_HANDLER_POLL_S if had_records else _HANDLER_POLL_S))
-        self._read(0 if busy else wait_s)
+        left_alone_s = self._poll_handler(min(wait_s, _HANDLER_POLL_S))
+        self._read(min(wait_s, left_alone_s))
         self._handle_batch()
         self._assignment.set_pauses(self._consumer)
         if self._recreated_topics.check_when_due(self._consumer, self._assignment.all()):
@@ -137,12 +134,15 @@ class ConsumerLoop:
             return _POLL_S
         return max(0.0, min(_POLL_S, self._assignment.next_ready_at() - time()))
 
-    def _poll_handler(self, wait_s: float) -> bool:
-        """Let the handler continue its kept tasks, also while new records have to wait. Return whether it has any."""
-        busy = False
+    def _poll_handler(self, wait_s: float) -> float:
+        """Let the handler continue its kept tasks, also while new records have to wait.
+
+        Returns how many seconds it can be left alone.
+        """
+        left_alone_s = inf
         if monotonic() >= self._handler_poll_not_before:
             try:
-                busy = self._handler.poll(wait_s)
+                left_alone_s = self._handler.poll(wait_s)
             except (DatabaseUnavailableError, KafkaUnavailableError) as error:
                 self._pause_after(error)
                 self._handler_poll_not_before = self._not_before
@@ -155,14 +155,13 @@ class ConsumerLoop:
             self._assignment.requeue([task])
         if transient is not None:
             self._pause_after(transient)
-        return busy
+        return left_alone_s
 
     def _read(self, wait_s: float) -> None:
         first = self._consumer.poll(wait_s)
         self.progress.record_poll(found_record=first is not None)
         if first is None:
             return
-        self._last_read_at = monotonic()
         self._accept(first)
         # No more than can be handled soon: what stays inside the client needs no pause, and a pause is expensive.
         more = self._max_ready - self._assignment.ready_count()

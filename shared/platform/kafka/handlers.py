@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from math import inf
 from time import monotonic
 from typing import Protocol
 
@@ -32,10 +33,10 @@ class Handler(Protocol):
     def handle(self, tasks: Sequence[Task]) -> None:
         """Take these tasks. An exception requeues every task of this call that is not done."""
 
-    def poll(self, wait_s: float) -> bool:
-        """Continue work on kept tasks, for at most `wait_s`. Return whether there are any.
+    def poll(self, wait_s: float) -> float:
+        """Continue work on kept tasks, for at most `wait_s`. Return how many seconds it can be left alone after that.
 
-        While there are, the loop does not wait for new records.
+        So long the loop waits for new records. It is infinite if there are no kept tasks.
         """
 
     def drain(self, partitions: Sequence[AssignedPartition]) -> None:
@@ -69,8 +70,8 @@ class BatchHandler:
             if not task.held_until and task.poison_reason is None:
                 task.done()
 
-    def poll(self, wait_s: float) -> bool:  # noqa: ARG002  it keeps nothing
-        return False
+    def poll(self, wait_s: float) -> float:  # noqa: ARG002  it keeps nothing
+        return inf
 
     def drain(self, partitions: Sequence[AssignedPartition]) -> None:
         """Do nothing: no task is kept between two calls."""
@@ -99,9 +100,9 @@ class ThreadPoolHandler:
         for task in tasks:
             self._running[self._pool.submit(self._handle, task)] = task
 
-    def poll(self, wait_s: float) -> bool:
+    def poll(self, wait_s: float) -> float:
         if not self._running:
-            return False
+            return inf
         for call in wait(self._running, wait_s, FIRST_COMPLETED).done:
             task, error = self._running.pop(call), call.exception()
             if task is None:
@@ -110,7 +111,7 @@ class ThreadPoolHandler:
                 task.done()
             else:
                 task.requeue(error if isinstance(error, Exception) else RuntimeError(repr(error)))
-        return bool(self._running)
+        return 0 if self._running else inf
 
     def drain(self, partitions: Sequence[AssignedPartition]) -> None:
         deadline = monotonic() + _DRAIN_S

@@ -1,6 +1,7 @@
 """Tasks that a handler keeps and finishes later, in any order: offsets never pass an unfinished one."""
 
 from collections.abc import Sequence
+from math import inf
 
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka.handlers import BatchHandler
@@ -23,10 +24,10 @@ class InAnyOrder:
     def handle(self, tasks: Sequence[Task]) -> None:
         self.taken.extend(tasks)
 
-    def poll(self, wait_s: float) -> bool:
+    def poll(self, wait_s: float) -> float:
         for task in reversed(self.taken[-3:]):
             self._finish(task)
-        return any(seq(task) != self._never for task in self.taken)
+        return 0 if any(seq(task) != self._never for task in self.taken) else inf
 
     def drain(self, partitions: Sequence[AssignedPartition]) -> None:
         for task in [task for task in self.taken if task.partition in partitions]:
@@ -98,7 +99,7 @@ def test_kept_task_can_be_requeued(kafka: Kafka) -> None:
     class Clumsy(InAnyOrder):
         drops = 0
 
-        def poll(self, wait_s: float) -> bool:
+        def poll(self, wait_s: float) -> float:
             for task in list(self.taken):
                 if seq(task) == 3:
                     self.taken.remove(task)
@@ -121,7 +122,7 @@ def test_loop_survives_an_outage_in_the_handlers_poll(kafka: Kafka) -> None:
     class Unlucky(InAnyOrder):
         outages = 3
 
-        def poll(self, wait_s: float) -> bool:
+        def poll(self, wait_s: float) -> float:
             if self.taken and self.outages:
                 self.outages -= 1
                 raise DatabaseUnavailableError("gone fishing")
