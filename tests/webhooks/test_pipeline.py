@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from math import inf
 from threading import Event
 from uuid import UUID, uuid4
 
@@ -112,7 +113,7 @@ def test_record_is_not_lost_if_its_partition_returns_while_the_database_is_down(
     again = read(after, 7, message)
     handler.handle([again])
     lookup.is_unavailable = False
-    eventually(lambda: not handler.poll(0.01))
+    eventually(lambda: handler.poll(0.01) == inf)
     assert again.finished
     handler.close()
 
@@ -133,12 +134,12 @@ def test_record_that_the_slow_pipeline_publishes_to_itself_is_not_taken_for_a_du
     kept, surplus = due(application), due(application)
     moved = read(partition, 1, surplus)
     handler.handle([read(partition, 0, kept), moved])
-    eventually(lambda: handler.poll(0.01) and recorder.published)
+    eventually(lambda: handler.poll(0.01) < inf and recorder.published)
     assert recorder.published == [MoveToSlow()]
     published = read(partition, 2, surplus)
     handler.handle([published])
     recorder.go_on.set()
-    eventually(lambda: handler.poll(0.01) and moved.finished)
+    eventually(lambda: handler.poll(0.01) < inf and moved.finished)
     assert not published.finished
     assert partition.requeued == [(published, None)]
     handler.close()
@@ -164,7 +165,7 @@ def test_time_that_the_proxy_took_is_not_taken_for_the_endpoints(monkeypatch: py
         "test", lookup, NoRecorder(), client, WebhookSettings(), has_slow_pipeline=True
     )
     handler.handle([read(AssignedPartition("t", 0), 1, due())])
-    eventually(lambda: not handler.poll(0.01))
+    eventually(lambda: handler.poll(0.01) == inf)
     handler.close()
     assert durations == [None]
 
