@@ -20,7 +20,7 @@ run: setup-run .site ## start everything on real embedded engines, until Ctrl-C 
 	@exec $(BIN)/python -m stack
 
 # Like `make docs`, but a link that leads nowhere does not keep the stack from starting.
-.site: $(shell find docs) $(wildcard clients/*/README.md *.md) services/api/static/mark.svg requirements/run.lock | setup-run
+.site: $(shell find docs -mindepth 1) $(wildcard clients/*/README.md *.md) services/api/static/mark.svg requirements/run.lock | setup-run
 	@-$(BIN)/python docs/site/build.py .site
 
 test: $(if $(ARGS),setup-dev,style) ## lint, type-check and run the quick tests (ARGS=tests/api: only those, without lint)

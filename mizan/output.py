@@ -16,10 +16,14 @@ class CommandGroup(click.Group):
     """A group whose help shows the first sentence of each command in full, in several lines if necessary."""
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        commands = [(name, self.commands[name]) for name in self.list_commands(context)]
+        commands = [(name, self.get_command(context, name)) for name in self.list_commands(context)]
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, one.get_short_help_str(_NO_LIMIT)) for name, one in commands if not one.hidden]
+                [
+                    (name, one.get_short_help_str(_NO_LIMIT))
+                    for name, one in commands
+                    if one and not one.hidden
+                ]
             )
 
 

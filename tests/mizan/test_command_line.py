@@ -17,6 +17,7 @@ from shared.platform.settings import DatabaseSettings, KafkaSettings, environmen
 from stack.ports import find_free_ports
 from tests.database_roles import url_as
 from tests.mizan.conftest import Mizan
+from tests.mizan.subcommands import subcommands
 
 
 def test_running_stack_is_found_by_its_directory(
@@ -87,7 +88,7 @@ def test_version_is_that_of_the_newest_release(run: Mizan, repository_root: Path
 
 def test_help_texts_are_not_cut_off(run: Mizan) -> None:
     """Not even in a terminal of 80 columns."""
-    groups = [name for name, command in main.commands.items() if isinstance(command, click.Group)]
+    groups = [name for name, command in subcommands(main).items() if isinstance(command, click.Group)]
     for words in ([], *([group] for group in groups)):
         assert "..." not in run(*words, "--help").stdout.partition("Commands:")[2]
 
@@ -111,9 +112,8 @@ def test_help_is_plain_whole_sentences(repository_root: Path) -> None:
 
 def _all_commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
     yield path, command
-    if isinstance(command, click.Group):
-        for name, below in command.commands.items():
-            yield from _all_commands(below, f"{path} {name}")
+    for name, below in subcommands(command).items():
+        yield from _all_commands(below, f"{path} {name}")
 
 
 def test_json_is_an_object_for_every_list(run: Mizan) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.readme.documents import ROOT
 
-_TOOLS = ("sh", "cat", "cmp", "cp", "cut", "date", "dirname", "grep", "rm", "sleep", "tail")
+_TOOLS = ("sh", "cat", "cmp", "cp", "cut", "date", "dirname", "grep", "rm", "sed", "sleep", "tail")
 _TOO_OLD = 'test "$1" = --version && echo "Python 3.9.2" && exit; exit 1'
 _WITHOUT_VENV = 'case "$2" in *ensurepip*) exit 1 ;; esac'
 
@@ -16,7 +16,7 @@ _WITHOUT_VENV = 'case "$2" in *ensurepip*) exit 1 ;; esac'
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A clone with the files that the script needs, and a PATH without Python."""
-    for name in ("bin/bootstrap", "requirements/run.lock"):
+    for name in ("bin/bootstrap", "requirements/run.lock", "requirements/dev.lock"):
         target = tmp_path / "clone" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, target)
@@ -97,6 +97,30 @@ def test_successful_install_is_not_repeated(checkout: Path) -> None:
     assert "packages installed (" in first.stderr
     assert not {"\x1b", "\r"} & set(first.stderr)
     assert (second.stdout, second.stderr) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("uv_status", "programs"),
+    [
+        pytest.param(0, ["pip", "uv", "uv"], id="uv installs"),
+        pytest.param(2, ["pip", "uv", "pip", "pip"], id="uv cannot, pip does"),
+    ],
+)
+def test_uv_installs_the_packages_and_pip_those_that_it_cannot(
+    checkout: Path, uv_status: int, programs: list[str]
+) -> None:
+    """uv itself is installed by pip, with the checksums of the lock file."""
+    _program(checkout / ".venv/bin/python", 'test "$2" = pip && echo "pip $*" >>calls; exit 0')
+    _program(checkout / ".venv/bin/uv", f'echo "uv $UV_DEFAULT_INDEX $*" >>calls; exit {uv_status}')
+    assert _bootstrap(checkout, PIP_INDEX_URL="https://mirror.example").returncode == 0
+    calls = (checkout / "calls").read_text().splitlines()
+    assert [call.split()[0] for call in calls] == programs
+    assert "--require-hashes" in calls[0]
+    assert "https://mirror.example" in calls[1]
+    name, *checksums = (checkout / ".venv/uv.lock").read_text().splitlines()
+    assert name.startswith("uv==")
+    assert checksums
+    assert all(line.strip().startswith("--hash=sha256:") for line in checksums)
 
 
 @pytest.mark.parametrize(

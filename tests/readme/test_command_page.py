@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from mizan.__main__ import main
+from tests.mizan.subcommands import subcommands
 from tests.readme.documents import ROOT, Document, all_documents, commands
 
 _CALL = re.compile(r"(?:bin/|docker compose run --rm \w+ )mizan (.*)")
@@ -40,8 +41,8 @@ def test_every_command_in_prose_exists_with_its_options() -> None:
 def _check_names(call: str, words: list[str]) -> None:
     command: click.Command = main
     while words and isinstance(command, click.Group):
-        assert words[0] in command.commands, call
-        command = command.commands[words.pop(0)]
+        assert words[0] in subcommands(command), call
+        command = subcommands(command)[words.pop(0)]
     options = {name for parameter in command.params for name in parameter.opts} | {"-h", "--help"}
     named = {word for word in words if re.fullmatch("--?[a-z-]+", word)}
     assert named <= options, call
@@ -54,14 +55,14 @@ def _parse(line: str) -> tuple[click.Command, list[str], list[str]]:
     words = shlex.split(line, comments=True)[1:]
     while isinstance(command, click.Group):
         assert words, f"{line!r} ends with a group"
-        assert words[0] in command.commands, f"{line!r}: there is no {words[0]}"
-        command = command.commands[words[0]]
+        assert words[0] in subcommands(command), f"{line!r}: there is no {words[0]}"
+        command = subcommands(command)[words[0]]
         path.append(words.pop(0))
     return command, path, words
 
 
 def _command_paths(group: click.Group) -> Iterator[list[str]]:
-    for name, command in group.commands.items():
+    for name, command in subcommands(group).items():
         if isinstance(command, click.Group):
             yield from ([name, *rest] for rest in _command_paths(command))
         elif not command.hidden:
