@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-
-from jgo.maven import MavenContext, PythonResolver
+from typing import TYPE_CHECKING
 
 from stack.errors import StackError
 from stack.output import show_progress
+
+if TYPE_CHECKING:
+    from jgo.maven import MavenContext
 
 REQUEST_SECONDS = 60
 PARALLEL_FETCHES = 6
@@ -54,11 +56,12 @@ def write_lock(jars: Iterable[LockedJar], path: Path = LOCK_FILE) -> None:
     path.write_text("\n".join([HEADER, *lines]) + "\n")
 
 
-# jgo warns if it cannot compare checksums. We compare them with the lock file instead.
-logging.getLogger("jgo").setLevel(logging.ERROR)
+def _context(directory: Path) -> "MavenContext":
+    # Imported only by a first start: it takes as long as everything else that a start imports.
+    from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415
 
-
-def _context(directory: Path) -> MavenContext:
+    # jgo warns if it cannot compare checksums. We compare them with the lock file instead.
+    logging.getLogger("jgo").setLevel(logging.ERROR)
     return MavenContext(resolver=PythonResolver(), repo_cache=directory, timeout=REQUEST_SECONDS)
 
 

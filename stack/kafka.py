@@ -3,13 +3,15 @@
 import base64
 import fcntl
 import json
+import os
 import subprocess
-import tempfile
+import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -161,30 +163,37 @@ def ensure_class_cache(jars: Sequence[Path]) -> None:
     ):
         # If another process is writing it, continue without it.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        print("Preparing Kafka for fast starts (once)", flush=True)
         _write_class_cache(path, jars)
 
 
 def _write_class_cache(path: Path, jars: Sequence[Path]) -> None:
     """Start and stop a broker. Java writes the classes it has loaded when it exits."""
-    # On the same file system, so that it appears complete or not at all.
-    with tempfile.TemporaryDirectory(prefix=".classes-", dir=path.parent) as directory:
-        cluster = KafkaCluster(Path(directory, "kafka"), [BrokerPorts(*find_free_ports(2))], jars)
-        cluster.prepare()
-        java, *arguments = cluster.brokers[0].command()
-        log, written = Path(directory, "kafka.log"), Path(directory, "classes.aot")
-        with log.open("wb") as output:
-            broker = subprocess.Popen(
-                [java, f"-XX:AOTCacheOutput={written}", *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            cluster.wait_ready(log, lambda: broker.poll() is None)
-            broker.terminate()
-            broker.wait(CACHE_WRITE_SECONDS)
-        finally:
-            broker.kill()
-            broker.wait()
-        written.replace(path)
+    # On the same file system, so that the cache appears complete or not at all.
+    directory = path.with_suffix(".new")
+    rmtree(directory, ignore_errors=True)
+    cluster = KafkaCluster(directory / "kafka", [BrokerPorts(*find_free_ports(2))], jars)
+    cluster.prepare()
+    java, *arguments = cluster.brokers[0].command()
+    log, written = directory / "kafka.log", directory / "classes.aot"
+    with log.open("wb") as output:
+        broker = subprocess.Popen(
+            [java, f"-XX:AOTCacheOutput={written}", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        cluster.wait_ready(log, lambda: broker.poll() is None)
+        broker.terminate()
+        broker.wait(CACHE_WRITE_SECONDS)
+    finally:
+        broker.kill()
+        broker.wait()
+    written.replace(path)
+    rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    # The stack runs this beside itself. Nobody waits for it.
+    os.nice(19)
+    ensure_class_cache(ensure_jars(Path(sys.argv[1])))

@@ -1,8 +1,9 @@
 """The process behind `make run`: starts the phases in order, follows the processes, and stops them in reverse order."""
 
 import os
+import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -123,12 +124,9 @@ class Launcher:
         services = services_phase(self._services, self._options, urls, kafka)
         environment = common_environment(self._options)
         supervisor = self._supervise([*engine_phases, services], environment)
-        for phase in engine_phases:
-            self._start(phase, supervisor)
-        self._run_jobs(environment, urls, kafka)
         for_commands = {**environment, **urls.environment(CLI), **command_keys(self._options)}
-        demo = self._make_demo(self._options.directory, for_commands)
-        self._start(services, supervisor)
+        demo = self._start_engines(database, kafka, urls, for_commands, supervisor)
+        self._start(services, supervisor)()
         phases = [*engine_phases, services]
         entries = {
             **{
@@ -138,22 +136,49 @@ class Launcher:
             },
             **kafka_client_settings(kafka.logins),
         }
-        self._follow(supervisor, phases, self._addresses(database, kafka, urls), entries, demo)
+        with ExitStack() as running:
+            if kafka.later:
+                running.enter_context(started_job(kafka.later, environment, self._log(kafka.later.name)))
+            self._follow(supervisor, phases, self._addresses(database, kafka, urls), entries, demo)
 
-    def _run_jobs(self, environment: Mapping[str, str], urls: RoleUrls, kafka: Engine) -> None:
-        """Run all jobs at once: none needs another."""
+    def _start_engines(
+        self,
+        database: Engine,
+        kafka: Engine,
+        urls: RoleUrls,
+        environment: Mapping[str, str],
+        supervisor: Supervisor,
+    ) -> Demo:
+        """Start both engines at once, and each job when its engine is ready. Return the demo application."""
+        wait_for_database, wait_for_kafka = (
+            self._start(engine.phase, supervisor) for engine in (database, kafka)
+        )
         with ExitStack() as started:
-            processes = {}
-            for job in self._jobs:
-                own = {
-                    **environment,
-                    **urls.environment(job.database_role),
-                    **kafka_environment(self._options, kafka.address, kafka.logins, job.kafka_principal),
-                }
-                processes[job.name] = started.enter_context(started_job(job, own, self._log(job.name)))
-            for name, process in processes.items():
-                wait_for_job(name, process, self._log(name))
-                self._console.info(f"{name} done")
+
+            def start_jobs(jobs: Iterable[Job]) -> dict[str, subprocess.Popen[bytes]]:
+                processes = {}
+                for job in jobs:
+                    own = {
+                        **common_environment(self._options),
+                        **urls.environment(job.database_role),
+                        **kafka_environment(self._options, kafka.address, kafka.logins, job.kafka_principal),
+                    }
+                    processes[job.name] = started.enter_context(started_job(job, own, self._log(job.name)))
+                return processes
+
+            wait_for_database()
+            on_database = start_jobs(job for job in self._jobs if not job.kafka_principal)
+            wait_for_kafka()
+            on_kafka = start_jobs(job for job in self._jobs if job.kafka_principal)
+            self._wait_for_jobs(on_database)
+            demo = self._make_demo(self._options.directory, environment)
+            self._wait_for_jobs(on_kafka)
+        return demo
+
+    def _wait_for_jobs(self, processes: Mapping[str, subprocess.Popen[bytes]]) -> None:
+        for name, process in processes.items():
+            wait_for_job(name, process, self._log(name))
+            self._console.info(f"{name} done")
 
     def _log(self, name: str) -> Path:
         return self._logs / f"{name}.log"
@@ -167,13 +192,20 @@ class Launcher:
         self._supervisor.wait_ready()
         return self._supervisor
 
-    def _start(self, phase: StartupPhase, supervisor: Supervisor) -> None:
+    def _start(self, phase: StartupPhase | None, supervisor: Supervisor) -> Callable[[], None]:
+        """Start the programs of a phase. Return the function that waits until they are ready."""
+        if phase is None:
+            return lambda: None
         began = time.monotonic()
         self._started.append(phase)
         running = {program.name: supervisor.start(program.name) for program in phase.programs}
-        for program in phase.programs:
-            phase.wait_ready(program, self._log(program.name), running[program.name])
-        self._console.info(f"{phase.title} ready in {time.monotonic() - began:.1f} s")
+
+        def wait() -> None:
+            for program in phase.programs:
+                phase.wait_ready(program, self._log(program.name), running[program.name])
+            self._console.info(f"{phase.title} ready in {time.monotonic() - began:.1f} s")
+
+        return wait
 
     def _addresses(self, database: Engine, kafka: Engine, urls: RoleUrls) -> dict[str, str]:
         addresses: dict[str, str] = {}

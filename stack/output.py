@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console as RichConsole
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+import click
 
 from stack.errors import StackError
 
@@ -98,27 +97,13 @@ OnDownloaded = Callable[[int], None]
 @contextmanager
 def show_progress(sizes: list[int]) -> Iterator[OnDownloaded]:
     """Show the progress of downloading jars of these sizes. Yields the function to call after each of them."""
-    console = RichConsole(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield ProgressLines(len(sizes), sum(sizes)).downloaded
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[jars]} jars"),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        title = "Downloading Kafka (once per user)"
-        task = bar.add_task(title, total=sum(sizes), jars=f"0/{len(sizes)}")
-        done: list[int] = []
-
-        def on_downloaded(size: int) -> None:
-            done.append(size)
-            bar.update(task, advance=size, jars=f"{len(done)}/{len(sizes)}")
-
-        yield on_downloaded
+    with click.progressbar(
+        length=sum(sizes), label="Downloading Kafka (once per user)", file=sys.stderr
+    ) as bar:
+        yield bar.update
 
 
 @dataclass(slots=True)

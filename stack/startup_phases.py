@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from shared.platform.database.roles import OWNER
 from shared.platform.process import EX_CONFIG
+from stack.broker import class_cache_path
 from stack.database_roles import (
     RoleUrls,
     ensure_role_passwords,
@@ -24,7 +25,8 @@ from stack.database_roles import (
     urls_with_passwords,
 )
 from stack.errors import StackError
-from stack.kafka import KafkaCluster, install_kafka
+from stack.jars import ensure_jars
+from stack.kafka import KafkaCluster
 from stack.kafka_passwords import KafkaLogins
 from stack.options import Options
 from stack.ports import EnginePorts
@@ -122,6 +124,8 @@ class Engine:
     notes: tuple[str, ...] = ()
     logins: KafkaLogins | None = None
     """Of Kafka; None if all clients use the settings that we inherited."""
+    later: Job | None = None
+    """Runs once everything is ready, beside the stack."""
 
 
 def prepare_database(options: Options) -> tuple[Engine, RoleUrls]:
@@ -152,14 +156,21 @@ def prepare_kafka(options: Options) -> Engine:
         logins = KafkaLogins(options.kafka_passwords, protocol) if options.kafka_passwords else None
         return Engine(options.kafka_bootstrap_servers, None, logins=logins)
     ports = options.broker_ports or EnginePorts(options.directory, options.port_base).brokers(options.brokers)
-    cluster = KafkaCluster(options.directory / "kafka", ports, install_kafka(options.cache))
+    jars = ensure_jars(options.cache)
+    cluster = KafkaCluster(options.directory / "kafka", ports, jars)
     cluster.prepare()
     phase = StartupPhase(
         "Kafka",
         tuple(broker_program(broker) for broker in cluster.brokers),
         lambda _, log, running: cluster.wait_ready(log, running),
     )
-    return Engine(cluster.bootstrap_servers, phase, logins=KafkaLogins(cluster.password_directory))
+    write_cache = Job("kafka-class-cache", (sys.executable, "-m", "stack.kafka", str(options.cache)))
+    return Engine(
+        cluster.bootstrap_servers,
+        phase,
+        logins=KafkaLogins(cluster.password_directory),
+        later=None if class_cache_path(jars).exists() else write_cache,
+    )
 
 
 def services_phase(
