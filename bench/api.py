@@ -1,19 +1,17 @@
 """The API over HTTP: creates beside the same SQL in pgbench, retrievals, a thousand rows beside a million."""
 
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from statistics import median
 
 import psutil
 
-from bench.figures import Figure, ratio
-from bench.http_load import LoadResult
+from bench.figures import ROUNDS, Figure, ratio, ratio_in_turn
 from bench.merchant import CONNECTIONS, ROUND_S, Caller, Installation
 from bench.world import RunningService, World
 from shared.domain.intents.store import CREATE_SQL
 from stack.postgres import bin_directory
 
-ROUNDS = 5
 MANY = 1_000_000
 FEW = 1_000
 
@@ -36,7 +34,8 @@ def measure(world: World) -> Iterable[Figure]:
     few, many = Installation(world, FEW), Installation(world, MANY)
     with few.serving() as small, many.serving() as large:
         yield from _compared_with_pgbench(few, small)
-        yield from _compared_by_size(few.caller(small), many.caller(large))
+        for kind, value in ratios_by_size(few.caller(small), many.caller(large)):
+            yield Figure(f"{kind}_1m_vs_1k", value, f"{kind}s/s with {MANY:,} intents, over {FEW:,}")
         yield Figure(
             "api_worker_memory_mb",
             _largest_worker_mb(small),
@@ -63,16 +62,10 @@ def _compared_with_pgbench(installation: Installation, service: RunningService) 
     )
 
 
-def _compared_by_size(small: Caller, large: Caller) -> Iterable[Figure]:
-    kinds: dict[str, Callable[[Caller], LoadResult]] = {"create": Caller.create, "retrieve": Caller.retrieve}
-    for kind, call in kinds.items():
-        with_few, with_many = [], []
-        for _ in range(ROUNDS):
-            with_few.append(call(small).per_second)
-            with_many.append(call(large).per_second)
-        yield Figure(
-            f"{kind}_1m_vs_1k", ratio(with_many, with_few), f"{kind}s/s with {MANY:,} intents, over {FEW:,}"
-        )
+def ratios_by_size(small: Caller, large: Caller) -> Iterable[tuple[str, float]]:
+    """Return each kind of request, and its rate in a large database over that in a small one."""
+    yield "create", ratio_in_turn(lambda caller: caller.create().per_second, large, small)
+    yield "retrieve", ratio_in_turn(lambda caller: caller.retrieve().per_second, large, small)
 
 
 def _pgbench(installation: Installation) -> float:

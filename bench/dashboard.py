@@ -1,18 +1,19 @@
 """Measures the dashboard's lists: the time of a page with a million rows, compared with a thousand."""
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import methodcaller
 from uuid import UUID
 
 import psycopg
 import requests
 from cryptography.fernet import Fernet
 
-from bench.figures import Figure, ratio
+from bench.figures import Figure, ratio_in_turn
 from bench.http_load import LoadPlan
 from bench.merchant import ROUND_S, WARM_UP_S, run_plan
-from bench.world import RunningService, World
+from bench.world import World
 from shared.domain.accounts.joining import add_member
 from shared.domain.accounts.roles import Role
 from shared.domain.applications.registry import NewApplication, create_application
@@ -21,7 +22,6 @@ from shared.platform.outbound_url import WebhookUrl
 from shared.platform.settings import DatabaseSettings
 
 FEW, MANY = 1_000, 1_000_000
-ROUNDS = 5
 _KEY = Fernet.generate_key().decode()
 _PASSWORD = "only for this measurement"  # noqa: S105  a throw-away account
 
@@ -43,7 +43,7 @@ select uuidv7(make_interval(secs => -20.0 * 86400 * (1 - n::float8 / %(count)s))
        mizan_now() + interval '20 days'
 from generate_series(1, %(count)s) as n;
 """
-PAGES = {
+_PAGES = {
     "deliveries_page": "deliveries",
     "deliveries_failed_page": "deliveries?status=failed",
     "deliveries_rarest_page": "deliveries?answer=nothing",
@@ -59,30 +59,32 @@ class Merchant:
     database: DatabaseSettings
     application: UUID
 
-    def p50_ms(self, port: int, cookie: str, path: str) -> float:
-        head = f"GET /applications/{self.application}/{path} HTTP/1.1\r\nHost: dashboard\r\nCookie: {cookie}"
+
+@dataclass(frozen=True, slots=True)
+class _Viewer:
+    """Somebody who is signed in to the dashboard."""
+
+    application: UUID
+    port: int
+    cookie: str
+
+    def p50_ms(self, path: str) -> float:
+        head = f"GET /applications/{self.application}/{path} HTTP/1.1\r\nHost: dashboard\r\nCookie: {self.cookie}"
         for seconds in (WARM_UP_S, ROUND_S):
-            load = run_plan(LoadPlan(port, head, "", ["x"], 1, seconds, 200))
+            load = run_plan(LoadPlan(self.port, head, "", ["x"], 1, seconds, 200))
         return load.p50_ms
 
 
 def measure(world: World) -> Iterable[Figure]:
-    few, many = _merchant(world, FEW), _merchant(world, MANY)
-    with ExitStack() as stack:
-        served = [
-            (
-                merchant,
-                stack.enter_context(dashboard_of(world, merchant)).port,
-            )
-            for merchant in (few, many)
-        ]
-        cookies = [sign_in(port) for _, port in served]
-        for name, path in PAGES.items():
-            times: list[list[float]] = [[], []]
-            for _ in range(ROUNDS):
-                for spent, (merchant, port), cookie in zip(times, served, cookies, strict=True):
-                    spent.append(merchant.p50_ms(port, cookie, path))
-            yield Figure(f"{name}_1m_vs_1k", ratio(times[1], times[0]), f"{path} with a million rows")
+    for name, path, value in ratios_by_size(world, _merchant(world, FEW), _merchant(world, MANY)):
+        yield Figure(f"{name}_1m_vs_1k", value, f"{path} with a million rows")
+
+
+def ratios_by_size(world: World, small: Merchant, large: Merchant) -> Iterable[tuple[str, str, float]]:
+    """Return the name and the path of each list, and its time in a large database over that in a small one."""
+    with _viewer_of(world, small) as few, _viewer_of(world, large) as many:
+        for name, path in _PAGES.items():
+            yield name, path, ratio_in_turn(methodcaller("p50_ms", path), many, few)
 
 
 def _merchant(world: World, count: int) -> Merchant:
@@ -97,16 +99,18 @@ def _merchant(world: World, count: int) -> Merchant:
 
 
 def add_viewer(connection: psycopg.Connection, merchant_id: UUID) -> None:
-    """Add the account that `sign_in` uses."""
+    """Add the account that measures the lists."""
     add_member(connection, merchant_id, "bench@example.ly", Role.VIEWER, _PASSWORD)
 
 
-def dashboard_of(world: World, merchant: Merchant) -> AbstractContextManager[RunningService]:
+@contextmanager
+def _viewer_of(world: World, merchant: Merchant) -> Iterator[_Viewer]:
     environment = {"MIZAN_SECRET_KEYS": _KEY}
-    return world.service("services.dashboard", merchant.database, environment=environment)
+    with world.service("services.dashboard", merchant.database, environment=environment) as service:
+        yield _Viewer(merchant.application, service.port, _sign_in(service.port))
 
 
-def sign_in(port: int) -> str:
+def _sign_in(port: int) -> str:
     """Sign in and return the Cookie header."""
     with requests.Session() as browser:
         url = f"http://127.0.0.1:{port}/sign-in"

@@ -1,7 +1,13 @@
 """The results of benchmarks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeVar
+
+ROUNDS = 5
+
+_Measured = TypeVar("_Measured")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +28,9 @@ def percentile(values: list[float], share: float) -> float:
 def ratio(these: list[float], those: list[float]) -> float:
     """Return the median ratio of consecutive rounds, so that a noisy moment affects one round only."""
     return round(median(this / that for this, that in zip(these, those, strict=True)), 3)
+
+
+def ratio_in_turn(measure: Callable[[_Measured], float], this: _Measured, that: _Measured) -> float:
+    """Measure both in turn, `that` first, and return the median of `this` over `that`."""
+    those, these = zip(*((measure(that), measure(this)) for _ in range(ROUNDS)), strict=True)
+    return ratio(list(these), list(those))

@@ -5,19 +5,19 @@ the small one, measured in turn.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from time import monotonic, sleep
+from time import monotonic, monotonic_ns, sleep
 
 import psycopg
 
-from bench.dashboard import PAGES, Merchant, add_viewer, dashboard_of, sign_in
+from bench import api, dashboard
+from bench.dashboard import Merchant, add_viewer
 from bench.due_intents import fill_due
 from bench.expiry import expire_all
-from bench.figures import Figure, ratio
-from bench.http_load import LoadResult
-from bench.merchant import WARM_UP_S, Caller, Installation
+from bench.figures import Figure, ratio_in_turn
+from bench.merchant import WARM_UP_S, Installation
 from bench.receiver import receiver
 from bench.webhook_installation import WebhookInstallation
 from bench.webhooks import deliver
@@ -30,7 +30,6 @@ FEW = 20_000
 MANY = int(os.environ.get("GROWTH_INTENTS", "10000000"))  # noqa: TID251  a smaller number, to try the measurement itself
 TRIES_OF_EACH = 3
 MONTHS = 15
-ROUNDS = 5
 DUE = 20_000
 _CHUNK = 500_000
 _DROP_AFTER_S = 0.5
@@ -120,62 +119,50 @@ def _grown(world: World, count: int) -> Installation:
 
 
 def _api(small: Installation, large: Installation) -> Iterable[Figure]:
-    kinds: dict[str, Callable[[Caller], LoadResult]] = {"create": Caller.create, "retrieve": Caller.retrieve}
     with small.serving() as few, large.serving() as many:
-        for kind, call in kinds.items():
-            rates: tuple[list[float], list[float]] = [], []
-            for _ in range(ROUNDS):
-                for rate, caller in zip(rates, (small.caller(few), large.caller(many)), strict=True):
-                    rate.append(call(caller).per_second)
-            yield Figure(f"growth_{kind}", ratio(rates[1], rates[0]), f"{kind}s/s, large over small")
+        for kind, value in api.ratios_by_size(small.caller(few), large.caller(many)):
+            yield Figure(f"growth_{kind}", value, f"{kind}s/s, large over small")
 
 
 def _lists(world: World, small: Installation, large: Installation) -> Iterable[Figure]:
-    merchants = [Merchant(one.database, one.application.id) for one in (small, large)]
-    with ExitStack() as stack:
-        ports = [stack.enter_context(dashboard_of(world, merchant)).port for merchant in merchants]
-        cookies = [sign_in(port) for port in ports]
-        for name, path in PAGES.items():
-            times: tuple[list[float], list[float]] = [], []
-            for _ in range(ROUNDS):
-                for spent, merchant, port, cookie in zip(times, merchants, ports, cookies, strict=True):
-                    spent.append(merchant.p50_ms(port, cookie, path))
-            yield Figure(f"growth_{name}", ratio(times[1], times[0]), f"time of {path}, large over small")
+    few, many = (Merchant(one.database, one.application.id) for one in (small, large))
+    for name, path, value in dashboard.ratios_by_size(world, few, many):
+        yield Figure(f"growth_{name}", value, f"time of {path}, large over small")
 
 
 def _expiry(small: Installation, large: Installation) -> Figure:
-    rates: tuple[list[float], list[float]] = [], []
-    for number in range(ROUNDS):
-        for rate, installation in zip(rates, (small, large), strict=True):
-            with psycopg.connect(installation.database.url, autocommit=True) as connection:
-                fill_due(connection, f"due-{number}-", count=DUE)
-            rate.append(DUE / expire_all(installation.database))
-    return Figure("growth_expiry", ratio(rates[1], rates[0]), "expiries/s, large over small")
+    return Figure(
+        "growth_expiry", ratio_in_turn(_expiries_per_s, large, small), "expiries/s, large over small"
+    )
+
+
+def _expiries_per_s(installation: Installation) -> float:
+    with psycopg.connect(installation.database.url, autocommit=True) as connection:
+        fill_due(connection, f"due-{monotonic_ns()}-", count=DUE)
+    return DUE / expire_all(installation.database)
 
 
 def _delivery(world: World, small: Installation, large: Installation) -> Figure:
-    rates: tuple[list[float], list[float]] = [], []
     with ExitStack() as stack:
         endpoint = stack.enter_context(receiver())
-        installations = []
-        for one in (small, large):
+
+        def webhooks_of(one: Installation) -> WebhookInstallation:
             connection = stack.enter_context(psycopg.connect(one.database.url, autocommit=True))
             connection.execute("set enable_seqscan = off")
-            installations.append(WebhookInstallation(world, connection, one.database))
-        for _ in range(ROUNDS):
-            for rate, installation in zip(rates, installations, strict=True):
-                rate.append(deliver(installation, endpoint))
-    return Figure("growth_delivery", ratio(rates[1], rates[0]), "webhooks/s of one worker, large over small")
+            return WebhookInstallation(world, connection, one.database)
+
+        value = ratio_in_turn(lambda one: deliver(one, endpoint), webhooks_of(large), webhooks_of(small))
+    return Figure("growth_delivery", value, "webhooks/s of one worker, large over small")
 
 
 def _drop_month(large: Installation) -> Iterable[Figure]:
     """Drop the oldest month of deliveries and of tries while the API creates intents."""
     with (
         closing(Database(large.database, "bench")) as database,
-        large.serving() as api,
+        large.serving() as service,
         ThreadPoolExecutor(1) as thread,
     ):
-        caller = large.caller(api)
+        caller = large.caller(service)
         before = caller.create()
         meanwhile = thread.submit(caller.create)
         sleep(WARM_UP_S + _DROP_AFTER_S)
