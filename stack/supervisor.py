@@ -23,7 +23,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from shared.platform.private_files import write_private_file
 from stack.errors import StackError
-from stack.processes import POLL_SECONDS, wait_until
+from stack.processes import POLL_SECONDS, is_running, wait_until
 from stack.programs import Program
 
 SUPERVISOR_START_SECONDS = 30
@@ -150,8 +150,11 @@ class Supervisor:
         except Fault as fault:
             problem = f"{name} cannot be started: {fault.faultString}."
             raise StackError(problem, f"See {self._log}.") from fault
-        pid = self.states()[name].pid
-        return lambda: self.states()[name].pid == pid
+        try:
+            process = psutil.Process(self.states()[name].pid)
+        except psutil.NoSuchProcess:
+            return lambda: False
+        return lambda: is_running(process)
 
     def stop_group(self, group: str) -> None:
         """Stop all processes of a group together, and wait until they have exited."""
