@@ -17,7 +17,8 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: setup-run ## start everything on real embedded engines, until Ctrl-C (BROKERS=3, PORT_BASE=8000, STACK_DIR=.run)
-	@$(MAKE) --no-print-directory .site & exec $(BIN)/python -m stack
+	@($(MAKE) --no-print-directory .site &)
+	@exec $(BIN)/python -m stack
 
 # Like `make docs`, but a link that leads nowhere does not keep the stack from starting.
 .site: $(shell find docs -mindepth 1) $(wildcard clients/*/README.md *.md) services/api/static/mark.svg requirements/run.lock | setup-run

@@ -186,6 +186,8 @@ class Broker:
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
             "group.initial.rebalance.delay.ms": "0",
+            # How often an idle controller writes an empty record to the disk; the default is twice a second.
+            "metadata.max.idle.interval.ms": "5000",
             # 16 MB instead of 128: there is little to compact on a development machine.
             "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
             **self.extra_settings,

@@ -32,7 +32,7 @@ from shared.platform.settings import KafkaSettings
 FAILURES_BEFORE_DEAD = 3
 _TOPIC_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _REFUSED_RETRY_S = 30.0
-_POLL_S = 0.25
+_POLL_S = 0.5
 _HANDLER_POLL_S = 0.005
 """A record that arrives while the handler is waited for has to wait, too."""
 _MAX_READY = 1000

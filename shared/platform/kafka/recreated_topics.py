@@ -17,7 +17,7 @@ from shared.platform.kafka.admin import ReconnectingAdmin
 from shared.platform.kafka.records import AssignedPartition
 
 _log = logging.getLogger(__name__)
-_CHECK_EVERY_S = 2.0
+_CHECK_EVERY_S = 5.0
 _TIMEOUT_S = 10.0
 
 
