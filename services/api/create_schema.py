@@ -2,17 +2,17 @@
 
 from marshmallow import fields, validate
 
-from services.api.fields import FastSchema, Metadata, MinorUnits, Moment, ReturnUrl, Text
+from services.api.fields import Metadata, MinorUnits, Moment, RequestSchema, ReturnUrl, Text
 
 
-class CustomerSchema(FastSchema):
+class CustomerSchema(RequestSchema):
     external_id = Text(
         allow_none=True,
         metadata={"description": "Your own id of the customer, echoed back.", "examples": ["customer-7"]},
     )
 
 
-class CreateSchema(FastSchema):
+class CreateSchema(RequestSchema):
     merchant_reference = Text(
         required=True,
         at_least=1,
