@@ -8,7 +8,7 @@ import pytest
 
 from tests.readme.documents import ROOT
 
-_TOOLS = ("sh", "cat", "cmp", "cp", "cut", "date", "dirname", "grep", "rm", "sed", "sleep", "tail")
+_TOOLS = ("sh", "cat", "cmp", "cp", "cut", "date", "dirname", "grep", "head", "rm", "sed", "sleep", "tail")
 _TOO_OLD = 'test "$1" = --version && echo "Python 3.9.2" && exit; exit 1'
 _WITHOUT_VENV = 'case "$2" in *ensurepip*) exit 1 ;; esac'
 
@@ -109,14 +109,21 @@ def test_successful_install_is_not_repeated(checkout: Path) -> None:
 def test_uv_installs_the_packages_and_pip_those_that_it_cannot(
     checkout: Path, uv_status: int, programs: list[str]
 ) -> None:
-    """uv itself is installed by pip, with the checksums of the lock file."""
-    _program(checkout / ".venv/bin/python", 'test "$2" = pip && echo "pip $*" >>calls; exit 0')
+    """uv itself is installed by pip, with the checksums of the lock file. It uses the mirror that pip is set to."""
+    _program(
+        checkout / ".venv/bin/python",
+        """case "$2 $3" in
+          "pip config") echo "global.extra-index-url='https://other.example'
+global.index-url='https://mirror.example'" ;;
+          "pip install") echo "pip $*" >>calls ;;
+        esac""",
+    )
     _program(checkout / ".venv/bin/uv", f'echo "uv $UV_DEFAULT_INDEX $*" >>calls; exit {uv_status}')
-    assert _bootstrap(checkout, PIP_INDEX_URL="https://mirror.example").returncode == 0
+    assert _bootstrap(checkout).returncode == 0
     calls = (checkout / "calls").read_text().splitlines()
     assert [call.split()[0] for call in calls] == programs
     assert "--require-hashes" in calls[0]
-    assert "https://mirror.example" in calls[1]
+    assert calls[1].startswith("uv https://mirror.example ")
     name, *checksums = (checkout / ".venv/uv.lock").read_text().splitlines()
     assert name.startswith("uv==")
     assert checksums
