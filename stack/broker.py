@@ -44,8 +44,9 @@ _SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 def class_cache_path(jars: Sequence[Path]) -> Path:
     """Return the path of the cache of Kafka's loaded classes. Only this Java can use it. stack/kafka.py writes it."""
-    # With other login modules, other classes are loaded.
-    parts = (JVM_OPTIONS, _PLAIN_LOGIN, _SCRAM_LOGIN, [str(jar) for jar in jars])
+    # With other login modules, other classes are loaded. Java refuses the cache if a jar has another date.
+    dated = [(str(jar), jar.stat().st_mtime_ns) for jar in jars]
+    parts = (JVM_OPTIONS, _PLAIN_LOGIN, _SCRAM_LOGIN, dated)
     key = hashlib.sha256(repr(parts).encode()).hexdigest()
     return JAVA.parent.parent / f"kafka-{key[:16]}.aot"
 

@@ -171,6 +171,14 @@ def _write_class_cache(path: Path, jars: Sequence[Path]) -> None:
     # On the same file system, so that the cache appears complete or not at all.
     directory = path.with_suffix(".new")
     rmtree(directory, ignore_errors=True)
+    try:
+        written = _run_broker_once(directory, jars)
+        written.replace(path)
+    finally:
+        rmtree(directory, ignore_errors=True)
+
+
+def _run_broker_once(directory: Path, jars: Sequence[Path]) -> Path:
     cluster = KafkaCluster(directory / "kafka", [BrokerPorts(*find_free_ports(2))], jars)
     cluster.prepare()
     java, *arguments = cluster.brokers[0].command()
@@ -189,8 +197,7 @@ def _write_class_cache(path: Path, jars: Sequence[Path]) -> None:
     finally:
         broker.kill()
         broker.wait()
-    written.replace(path)
-    rmtree(directory, ignore_errors=True)
+    return written
 
 
 if __name__ == "__main__":
