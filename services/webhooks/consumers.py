@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from services.webhooks.delay import DatabaseClock, DelayHandler
 from services.webhooks.http.client import WebhookClient
-from services.webhooks.intake import Intake
+from services.webhooks.intake import Intake, application_of
 from services.webhooks.pipeline.handler import DeliveryPipeline
 from services.webhooks.pipeline.lookup import DeliveryLookup, SigningKeys
 from services.webhooks.pipeline.recording import Recorder
@@ -20,6 +20,7 @@ from shared.domain.topics import (
     WEBHOOKS_SLOW,
 )
 from shared.platform.database.pool import Database
+from shared.platform.kafka.assignment import OwnerOf
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.handlers import BatchHandler, Handler
 from shared.platform.kafka.producer import ConfirmingProducer
@@ -57,6 +58,7 @@ class ConsumerFactory:
             handler,
             KafkaDeadLetterProducer(kafka),
             decode=decode,
+            owner_of=definition.owner_of,
         )
 
     def close(self) -> None:
@@ -98,6 +100,7 @@ class ConsumerDefinition:
     name: str
     topic: Topic
     build_handler: Callable[[ConsumerFactory, "ConsumerDefinition"], Handler]
+    owner_of: OwnerOf | None = None
 
     @property
     def group(self) -> str:
@@ -106,7 +109,7 @@ class ConsumerDefinition:
 
 
 CONSUMERS = (
-    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.build_intake),
+    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.build_intake, application_of),
     ConsumerDefinition("deliver", WEBHOOKS_DELIVER, ConsumerFactory.build_pipeline),
     ConsumerDefinition("slow", WEBHOOKS_SLOW, ConsumerFactory.build_pipeline),
     ConsumerDefinition("resend", WEBHOOKS_RESEND, ConsumerFactory.build_pipeline),

@@ -60,6 +60,13 @@ where id = any($1::uuid[]) and status = 'pending' and step = 1""",
 )
 
 
+def application_of(task: Task) -> UUID | None:
+    """Return whose event it is: the applications take turns, so that a burst of one does not hold up the others."""
+    if task.poison_reason is not None or not isinstance(task.message, IntentEvent):
+        return None
+    return task.message.application_id
+
+
 class Intake:
     """Handles batches of payment_intents.events."""
 

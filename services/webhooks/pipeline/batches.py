@@ -112,14 +112,16 @@ class BatchStage(Generic[I, O]):
 
 
 class LookupQueue:
-    """Tries that wait for the look-up of their delivery, first in, first out."""
+    """Tries that wait for the look-up of their delivery. The applications take turns, so that a burst of one does not
+    hold up the others; the tries of each are first in, first out."""
 
     def __init__(self) -> None:
-        self._waiting: deque[TryInProgress] = deque()
+        self._waiting: dict[str, deque[TryInProgress]] = {}
+        """By application, in the order in which they are served."""
         self._postponed: deque[tuple[float, TryInProgress]] = deque()
 
     def add(self, delivery_try: TryInProgress) -> None:
-        self._waiting.append(delivery_try)
+        self._waiting.setdefault(delivery_try.application_id, deque()).append(delivery_try)
 
     def add_later(self, delivery_try: TryInProgress, pause_s: float) -> None:
         """Add it after a pause, which is the same for all."""
@@ -131,18 +133,29 @@ class LookupQueue:
 
     def next_batch(self, limit: int) -> list[TryInProgress]:
         while self._postponed and self._postponed[0][0] <= monotonic():
-            self._waiting.append(self._postponed.popleft()[1])
-        return [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+            self.add(self._postponed.popleft()[1])
+        batch: list[TryInProgress] = []
+        while self._waiting and len(batch) < limit:
+            share = max(1, (limit - len(batch)) // len(self._waiting))
+            for application, tries in list(self._waiting.items()):
+                batch += [tries.popleft() for _ in range(min(share, len(tries), limit - len(batch)))]
+                del self._waiting[application]
+                if tries:
+                    self._waiting[application] = tries  # served last from now on
+        return batch
 
     def requeue(self, items: Sequence[TryInProgress]) -> None:
-        self._waiting.extendleft(reversed(items))
+        for item in reversed(items):
+            self._waiting.setdefault(item.application_id, deque()).appendleft(item)
 
     def remove(self, unwanted: Callable[[TryInProgress], bool]) -> list[TryInProgress]:
         """Remove these tries from the queue and return them."""
-        removed = [
-            item for item in (*self._waiting, *(later for _, later in self._postponed)) if unwanted(item)
-        ]
-        self._waiting = deque(item for item in self._waiting if not unwanted(item))
+        waiting = [item for tries in self._waiting.values() for item in tries]
+        removed = [item for item in (*waiting, *(later for _, later in self._postponed)) if unwanted(item)]
+        self._waiting = {}
+        for item in waiting:
+            if not unwanted(item):
+                self.add(item)
         self._postponed = deque(pair for pair in self._postponed if not unwanted(pair[1]))
         return removed
 

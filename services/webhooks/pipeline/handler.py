@@ -31,13 +31,15 @@ from shared.platform.encryption import KeysUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.settings import WebhookSettings
 
-MAX_TRIES = 2000
+MAX_TRIES = 6000
+"""Enough for a burst of one application, so that tries of others are read meanwhile."""
+_MAX_SLOW_TRIES = 2000
 _BATCH = 500
 # A try that was queued for longer is looked up again: its URL may be gone, its application paused, its secret rolled.
 _LOOKUP_VALID_S = 2.0
 # While the KMS is away, tries whose key is not in memory wait here, and the others go on. If more than this wait, the
 # consumer pauses, as in any other outage.
-_MAX_WITHOUT_KEY = MAX_TRIES // 2
+_MAX_WITHOUT_KEY = _MAX_SLOW_TRIES // 2
 _KEY_RETRY_S = 2.0
 _RECORDING_POLL_S = 0.005
 _DRAIN_S = 5.0
@@ -65,6 +67,7 @@ class DeliveryPipeline:
     ) -> None:
         self._client = client
         self._recorder = recorder
+        self._max_tries = MAX_TRIES if has_slow_pipeline else _MAX_SLOW_TRIES
         self._queues: ApplicationQueues[TryInProgress] = ApplicationQueues(
             settings.in_flight, settings.in_flight_per_application, has_slow_pipeline=has_slow_pipeline
         )
@@ -94,7 +97,7 @@ class DeliveryPipeline:
         WAITING.labels(name).set_function(lambda: self._queues.waiting)
 
     def capacity(self) -> int:
-        return max(0, MAX_TRIES - len(self._tries))
+        return max(0, self._max_tries - len(self._tries))
 
     def handle(self, tasks: Sequence[Task]) -> None:
         """Raises UnexpectedDeliveryMessageError, before anything is taken, if a message requests no try."""
