@@ -87,7 +87,10 @@ class Assignment:
 
     def requeue(self, tasks: Iterable[Task]) -> None:
         """Put tasks back into the backlogs of their partitions, by offset. Tasks of revoked partitions are dropped."""
-        for partition, group in groupby(tasks, key=lambda task: task.partition):
+        ordered = sorted(
+            tasks, key=lambda task: (task.record.topic, task.record.partition, task.record.offset)
+        )
+        for partition, group in groupby(ordered, key=lambda task: task.partition):
             returned = list(group)
             if partition.revoked:
                 continue

@@ -68,6 +68,15 @@ def test_each_record_is_handed_out_once_and_an_owners_in_order(
             assert shares[owner] >= max(shares.values()) - 1
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(_OWNERS)), max_size=40), st.integers(1, 40))
+def test_records_of_a_failed_batch_return_to_their_places(owners: list[tuple[int, UUID]], limit: int) -> None:
+    assignment = _assigned(owners)
+    assignment.requeue(assignment.next_batch(limit))
+    waiting = [[task.record.offset for task in partition.backlog] for partition in assignment.all()]
+    assert sum(map(len, waiting)) == len(owners)
+    assert all(offsets == sorted(offsets) for offsets in waiting)
+
+
 def test_held_record_keeps_its_partition_waiting() -> None:
     first, second = _OWNERS[:2]
     assignment = _assigned([(0, first), (0, second), (1, first), (1, second), (1, second)])
