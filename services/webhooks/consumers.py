@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from services.webhooks.delay import DatabaseClock, DelayHandler
 from services.webhooks.http.client import WebhookClient
-from services.webhooks.intake import Intake, application_of
+from services.webhooks.intake import Intake
 from services.webhooks.pipeline.handler import DeliveryPipeline
 from services.webhooks.pipeline.lookup import DeliveryLookup, SigningKeys
 from services.webhooks.pipeline.recording import Recorder
@@ -20,7 +20,6 @@ from shared.domain.topics import (
     WEBHOOKS_SLOW,
 )
 from shared.platform.database.pool import Database
-from shared.platform.kafka.assignment import OwnerOf
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.handlers import BatchHandler, Handler
 from shared.platform.kafka.producer import ConfirmingProducer
@@ -28,7 +27,6 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.keys import open_keys
 from shared.platform.settings import KeyPurpose, Settings
 
-_INTAKE_BATCH = 1000
 _DELAY_BATCH = 500
 
 
@@ -58,7 +56,6 @@ class ConsumerFactory:
             handler,
             KafkaDeadLetterProducer(kafka),
             decode=decode,
-            owner_of=definition.owner_of,
         )
 
     def close(self) -> None:
@@ -66,7 +63,7 @@ class ConsumerFactory:
         self._to_close.close()
 
     def build_intake(self, definition: "ConsumerDefinition") -> Handler:
-        return BatchHandler(Intake(self._database, self._producer(definition)).handle, _INTAKE_BATCH)
+        return Intake(self._database, self._producer(definition))
 
     def build_delay(self, definition: "ConsumerDefinition") -> Handler:
         return BatchHandler(DelayHandler(self._clock, self._producer(definition)).move_due, _DELAY_BATCH)
@@ -100,7 +97,6 @@ class ConsumerDefinition:
     name: str
     topic: Topic
     build_handler: Callable[[ConsumerFactory, "ConsumerDefinition"], Handler]
-    owner_of: OwnerOf | None = None
 
     @property
     def group(self) -> str:
@@ -109,7 +105,7 @@ class ConsumerDefinition:
 
 
 CONSUMERS = (
-    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.build_intake, application_of),
+    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.build_intake),
     ConsumerDefinition("deliver", WEBHOOKS_DELIVER, ConsumerFactory.build_pipeline),
     ConsumerDefinition("slow", WEBHOOKS_SLOW, ConsumerFactory.build_pipeline),
     ConsumerDefinition("resend", WEBHOOKS_RESEND, ConsumerFactory.build_pipeline),

@@ -7,26 +7,37 @@ One statement writes the delivery and `taken_in_at`. After a crash before the de
 again. Its delivery is still at the first step then, and is published again.
 """
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
+from math import inf
 from typing import Any
 from uuid import UUID
 
 from psycopg import Cursor
 
+from services.webhooks.fair_queue import FairQueue
 from services.webhooks.metrics import QUEUED
 from services.webhooks.outgoing import publish, to_deliver
 from services.webhooks.pipeline.queries import REPLAN_AFTER_S
 from shared.domain.deliveries.try_results import EVENTS
 from shared.domain.messages import DeliveryDue, IntentEvent
+from shared.platform.batch_size import BatchSize
 from shared.platform.database.pool import Database
 from shared.platform.database.prepared_statements import PreparedStatement, Row
 from shared.platform.database.stable_plans import element_sql, key_array, text_array
+from shared.platform.kafka.handlers import is_transient
 from shared.platform.kafka.producer import ConfirmingProducer
-from shared.platform.kafka.records import Record, Task
+from shared.platform.kafka.records import AssignedPartition, Record, Task
 from shared.platform.kafka.spans import trace_processing
 
 WEBHOOK_EVENT_TYPES = frozenset(EVENTS)
+
+_BATCH = 1000
+_MAX_WAITING = 6000
+"""Enough for a burst of one application, so that events of others are read meanwhile."""
+
+_log = logging.getLogger(__name__)
 
 FETCH_EVENTS_SQL = """
 select e.id, e.intent_uuid, i.application_id, e.seq, e.type
@@ -60,21 +71,65 @@ where id = any($1::uuid[]) and status = 'pending' and step = 1""",
 )
 
 
-def application_of(task: Task) -> UUID | None:
-    """Return whose event it is: the applications take turns, so that a burst of one does not hold up the others."""
-    if task.poison_reason is not None or not isinstance(task.message, IntentEvent):
-        return None
-    return task.message.application_id
-
-
 class Intake:
-    """Handles batches of payment_intents.events."""
+    """The handler of payment_intents.events. Applications take turns; the events of each are taken in in order."""
 
     def __init__(self, database: Database, producer: ConfirmingProducer) -> None:
         self._database = database
         self._producer = producer
+        self._waiting: FairQueue[Task] = FairQueue(_application_of)
+        self._batch_size = BatchSize(_BATCH)
+
+    def capacity(self) -> int:
+        return max(0, _MAX_WAITING - len(self._waiting))
 
     def handle(self, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            message = task.message
+            if isinstance(message, IntentEvent) and message.type in WEBHOOK_EVENT_TYPES:
+                self._waiting.add(task)
+            else:
+                task.done()
+
+    def poll(self, wait_s: float) -> float:  # noqa: ARG002  it waits for nothing but the database and Kafka
+        """Take in a batch. Raises DatabaseUnavailableError or KafkaUnavailableError, and keeps the batch then."""
+        batch = self._waiting.next_batch(self._batch_size.current)
+        if not batch:
+            return inf
+        try:
+            self._take_in(batch)
+        except Exception as error:
+            if is_transient(error):
+                self._waiting.requeue(batch)
+                raise
+            self._split(batch, error)
+        else:
+            self._batch_size.count_success()
+            for task in batch:
+                if task.poison_reason is None:
+                    task.done()
+                else:
+                    task.requeue()
+        return 0 if len(self._waiting) else inf
+
+    def drain(self, partitions: Sequence[AssignedPartition]) -> None:
+        self.discard(partitions)
+
+    def discard(self, partitions: Sequence[AssignedPartition]) -> None:
+        self._waiting.remove(lambda task: task.partition in partitions or task.partition.revoked)
+
+    def _split(self, batch: Sequence[Task], error: Exception) -> None:
+        """After a failed batch the next ones are smaller, until the event that fails is alone."""
+        if len(batch) == 1:
+            batch[0].requeue(error)
+            return
+        self._batch_size.shrink(len(batch))
+        _log.warning(
+            "a batch of %d failed, continuing with %d", len(batch), self._batch_size.current, exc_info=error
+        )
+        self._waiting.requeue(batch)
+
+    def _take_in(self, tasks: Sequence[Task]) -> None:
         events = self._verified_events(tasks)
         if not events:
             return
@@ -86,14 +141,8 @@ class Intake:
         QUEUED.inc(len(due))
 
     def _verified_events(self, tasks: Sequence[Task]) -> list[tuple[IntentEvent, Record]]:
-        """Return the events that merchants receive, each once, sorted by id. Rejects records that are not true."""
-        claimed = [
-            (task.message, task)
-            for task in tasks
-            if isinstance(task.message, IntentEvent) and task.message.type in WEBHOOK_EVENT_TYPES
-        ]
-        if not claimed:
-            return []
+        """Return the events, each once, sorted by id. Rejects records that are not true."""
+        claimed = [(task.message, task) for task in tasks if isinstance(task.message, IntentEvent)]
         with self._database.cursor() as cursor:
             rows = _FETCH_EVENTS.fetch_all(cursor, [text_array({str(event.id) for event, _ in claimed})])
         stored = {tuple(str(value, "ascii") for value in row if value is not None) for row in rows}
@@ -106,6 +155,11 @@ class Intake:
                     f"the database has no event {event.id} with this application, intent, seq and type"
                 )
         return [events[event_id] for event_id in sorted(events)]
+
+
+def _application_of(task: Task) -> str:
+    assert isinstance(task.message, IntentEvent)
+    return str(task.message.application_id)
 
 
 def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[DeliveryDue]:

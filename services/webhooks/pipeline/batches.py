@@ -7,6 +7,7 @@ from concurrent.futures import Executor, Future
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
+from services.webhooks.fair_queue import FairQueue
 from services.webhooks.pipeline.recording import Completed, RecordAction
 from services.webhooks.pipeline.tries import TryInProgress
 from shared.platform.backoff import backoff_delay
@@ -111,17 +112,12 @@ class BatchStage(Generic[I, O]):
         return None
 
 
-class LookupQueue:
-    """Tries that wait for the look-up of their delivery. The applications take turns, so that a burst of one does not
-    hold up the others; the tries of each are first in, first out."""
+class LookupQueue(FairQueue[TryInProgress]):
+    """Tries that wait for the look-up of their delivery, some of them until a pause is over."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[TryInProgress]] = {}
-        """By application, in the order in which they are served."""
+        super().__init__(lambda one: one.application_id)
         self._postponed: deque[tuple[float, TryInProgress]] = deque()
-
-    def add(self, delivery_try: TryInProgress) -> None:
-        self._waiting.setdefault(delivery_try.application_id, deque()).append(delivery_try)
 
     def add_later(self, delivery_try: TryInProgress, pause_s: float) -> None:
         """Add it after a pause, which is the same for all."""
@@ -134,28 +130,10 @@ class LookupQueue:
     def next_batch(self, limit: int) -> list[TryInProgress]:
         while self._postponed and self._postponed[0][0] <= monotonic():
             self.add(self._postponed.popleft()[1])
-        batch: list[TryInProgress] = []
-        while self._waiting and len(batch) < limit:
-            share = max(1, (limit - len(batch)) // len(self._waiting))
-            for application, tries in list(self._waiting.items()):
-                batch += [tries.popleft() for _ in range(min(share, len(tries), limit - len(batch)))]
-                del self._waiting[application]
-                if tries:
-                    self._waiting[application] = tries  # served last from now on
-        return batch
-
-    def requeue(self, items: Sequence[TryInProgress]) -> None:
-        for item in reversed(items):
-            self._waiting.setdefault(item.application_id, deque()).appendleft(item)
+        return super().next_batch(limit)
 
     def remove(self, unwanted: Callable[[TryInProgress], bool]) -> list[TryInProgress]:
-        """Remove these tries from the queue and return them."""
-        waiting = [item for tries in self._waiting.values() for item in tries]
-        removed = [item for item in (*waiting, *(later for _, later in self._postponed)) if unwanted(item)]
-        self._waiting = {}
-        for item in waiting:
-            if not unwanted(item):
-                self.add(item)
+        removed = super().remove(unwanted) + [one for _, one in self._postponed if unwanted(one)]
         self._postponed = deque(pair for pair in self._postponed if not unwanted(pair[1]))
         return removed
 

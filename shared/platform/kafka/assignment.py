@@ -4,10 +4,10 @@ A commit is always the last step: up to where each partition is finished without
 """
 
 import logging
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from itertools import groupby, islice, takewhile
+from itertools import groupby
 from math import inf
 from time import monotonic, time
 
@@ -25,16 +25,12 @@ _COMMIT_EVERY_S = 0.5
 _UNKNOWN_OFFSET = -1
 """No real offset, so it differs from whatever is to be committed. None would mean that nothing was read."""
 
-OwnerOf = Callable[[Task], Hashable]
-"""Returns whose task it is, so that one who has many does not keep the others waiting."""
-
 _log = logging.getLogger(__name__)
 
 
 class Assignment:
-    def __init__(self, owner_of: OwnerOf | None = None) -> None:
+    def __init__(self) -> None:
         self._partitions: dict[tuple[str, int], AssignedPartition] = {}
-        self._owner_of = owner_of
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         for tp in partitions:
@@ -55,42 +51,27 @@ class Assignment:
         return list(self._partitions.values())
 
     def next_batch(self, limit: int) -> list[Task]:
-        """Take up to `limit` tasks that are ready: in order within a partition, the partitions in turn.
-
-        If tasks have owners and more are ready, the owners take turns, and only the tasks of each stay in order.
-        """
-        if self._owner_of is not None and 0 < limit < self.ready_count():
-            return self._take_in_turn(limit, self._owner_of)
+        """Take up to `limit` tasks that are ready: in order within a partition, the partitions in turn."""
         batch: list[Task] = []
+        now = time()
         for key, partition in list(self._partitions.items()):
-            taken = list(islice(_ready_tasks(partition), limit - len(batch)))
-            for _ in taken:
-                partition.backlog.popleft()
-            batch += taken
-            if taken:
+            taken, backlog = len(batch), partition.backlog
+            # Computed once: handing out does not change it.
+            last = _last_allowed_offset(partition)
+            while (
+                backlog
+                and len(batch) < limit
+                and backlog[0].held_until <= now
+                and backlog[0].record.offset <= last
+            ):
+                batch.append(backlog.popleft())
+            if len(batch) > taken:
                 self._partitions[key] = self._partitions.pop(key)  # the next batch starts with another one
-        return batch
-
-    def _take_in_turn(self, limit: int, owner_of: OwnerOf) -> list[Task]:
-        ready = [task for partition in self._partitions.values() for task in _ready_tasks(partition)]
-        taken: Counter[Hashable] = Counter()
-        turns: list[int] = []
-        for task in ready:
-            owner = owner_of(task)
-            turns.append(taken[owner])
-            taken[owner] += 1
-        batch = [ready[index] for index in sorted(range(len(ready)), key=turns.__getitem__)[:limit]]
-        chosen = set(batch)
-        for partition in self._partitions.values():
-            partition.backlog = deque(task for task in partition.backlog if task not in chosen)
         return batch
 
     def requeue(self, tasks: Iterable[Task]) -> None:
         """Put tasks back into the backlogs of their partitions, by offset. Tasks of revoked partitions are dropped."""
-        ordered = sorted(
-            tasks, key=lambda task: (task.record.topic, task.record.partition, task.record.offset)
-        )
-        for partition, group in groupby(ordered, key=lambda task: task.partition):
+        for partition, group in groupby(tasks, key=lambda task: task.partition):
             returned = list(group)
             if partition.revoked:
                 continue
@@ -199,14 +180,6 @@ def _offsets(partitions: Sequence[AssignedPartition]) -> list[TopicPartition]:
     return [
         TopicPartition(each.topic, each.partition, each.position or 0, metadata=now) for each in partitions
     ]
-
-
-def _ready_tasks(partition: AssignedPartition) -> Iterator[Task]:
-    """Yield the tasks that may be handed out now, in order. A task that is held keeps those behind it waiting."""
-    now, last = time(), _last_allowed_offset(partition)
-    return takewhile(
-        lambda task: task.held_until <= now and task.record.offset <= last, iter(partition.backlog)
-    )
 
 
 def _last_allowed_offset(partition: AssignedPartition) -> float:

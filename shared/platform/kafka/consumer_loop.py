@@ -18,7 +18,7 @@ from shared.platform.batch_size import BatchSize
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka import clients
 from shared.platform.kafka.admin import ReconnectingAdmin
-from shared.platform.kafka.assignment import Assignment, OffsetCommitter, OwnerOf, topic_partitions
+from shared.platform.kafka.assignment import Assignment, OffsetCommitter, topic_partitions
 from shared.platform.kafka.errors import KafkaUnavailableError
 from shared.platform.kafka.handlers import DeadLetterProducer, Handler, is_transient
 from shared.platform.kafka.progress import ConsumerProgress
@@ -36,8 +36,7 @@ _POLL_S = 0.5
 _HANDLER_POLL_S = 0.005
 """A record that arrives while the handler is waited for has to wait, too."""
 _MAX_READY = 1000
-_MAX_READY_OF_OWNERS = 3000
-"""Enough to find the few records of others in a burst. Less than what pauses a partition (assignment.py)."""
+_MAX_BATCH = 10_000
 _LEAVE_COMMIT_LIMIT_S = 8.0
 _REVOKE_COMMIT_LIMIT_S = 3.0
 
@@ -56,17 +55,14 @@ class ConsumerLoop:
         dead_letters: DeadLetterProducer,
         *,
         decode: Decode,
-        owner_of: OwnerOf | None = None,
     ) -> None:
-        """With `owner_of`, a backlog is handled in turn between owners, as far as it is read ahead."""
         self._new_client = partial(clients.consumer, settings, group)
         self._group = clients.group_name(settings, group)
         self._topics = [clients.topic_name(settings, topic) for topic in topics]
         self._handler = handler
         self._dead_letters = dead_letters
         self._decode = decode
-        self._assignment = Assignment(owner_of)
-        self._max_ready = _MAX_READY if owner_of is None else _MAX_READY_OF_OWNERS
+        self._assignment = Assignment()
         self._committer = OffsetCommitter(self._assignment)
         self._consumer = self._new_client(on_commit=self._committer.on_commit)
         self._admin = ReconnectingAdmin(settings, group)
@@ -79,7 +75,7 @@ class ConsumerLoop:
         self._not_before = 0.0
         self._handler_poll_not_before = 0.0
         self._failed_dead_letters = 0
-        self._batch_size = BatchSize(_MAX_READY)
+        self._batch_size = BatchSize(_MAX_BATCH)
 
     def run(self) -> None:
         """Consume until `stop` is called; raises KafkaException on a fatal error of the client."""
@@ -164,7 +160,7 @@ class ConsumerLoop:
             return
         self._accept(first)
         # No more than can be handled soon: what stays inside the client needs no pause, and a pause is expensive.
-        more = self._max_ready - self._assignment.ready_count()
+        more = max(_MAX_READY, self._handler.capacity()) - self._assignment.ready_count()
         for message in self._consumer.consume(more, 0) if more > 0 else ():
             self._accept(message)
 

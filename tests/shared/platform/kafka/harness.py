@@ -16,7 +16,6 @@ from shared.domain.intents.states import EventType
 from shared.domain.messages import DeadLetter, IntentEvent, decode, encode
 from shared.domain.topics import DEAD_LETTERS
 from shared.platform.kafka import clients
-from shared.platform.kafka.assignment import OwnerOf
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.handlers import Handler
 from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord, raise_after
@@ -81,15 +80,9 @@ class Kafka:
         ]
         self._producer.send(outgoing, on_wait=raise_after(30))
 
-    def loop(self, handler: Handler, owner_of: OwnerOf | None = None) -> ConsumerLoop:
+    def loop(self, handler: Handler) -> ConsumerLoop:
         return ConsumerLoop(
-            self.settings,
-            GROUP,
-            [WORK.name],
-            handler,
-            KafkaDeadLetterProducer(self.settings),
-            decode=decode,
-            owner_of=owner_of,
+            self.settings, GROUP, [WORK.name], handler, KafkaDeadLetterProducer(self.settings), decode=decode
         )
 
     def committed(self) -> int:
