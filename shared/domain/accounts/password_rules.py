@@ -3,16 +3,11 @@
 import unicodedata
 from enum import Enum, auto
 
-from zxcvbn import zxcvbn
-from zxcvbn.frequency_lists import FREQUENCY_LISTS
-
 MIN_LENGTH = 12
 MAX_LENGTH = 200
 _MIN_DISTINCT_CHARACTERS = 5
 _MIN_FORBIDDEN_NAME_LENGTH = 4
 _PRODUCT_NAMES = ("mizan", "ميزان")
-# The 30,000 most common ones. Most are shorter than MIN_LENGTH, so the rare ones at the end matter too.
-_COMMON = frozenset(FREQUENCY_LISTS["passwords"])
 # Below this, zxcvbn calls a password "very guessable": a common one with some digits, in other letters, or repeated.
 _MIN_SCORE = 2
 # Estimating the guesses takes 30 ms for 40 characters, and grows with the square of the length.
@@ -55,7 +50,12 @@ def _find_flaw(text: str, email: str) -> PasswordFlaw | None:
 
 
 def _is_common(simplified: str) -> bool:
-    if simplified in _COMMON or len(set(simplified)) < _MIN_DISTINCT_CHARACTERS:
+    # Imported only when somebody chooses a password: its lists take 13 MB and 45 ms.
+    from zxcvbn import zxcvbn  # noqa: PLC0415
+    from zxcvbn.frequency_lists import FREQUENCY_LISTS  # noqa: PLC0415
+
+    # The 30,000 most common ones. Most are shorter than MIN_LENGTH, so the rare ones at the end matter too.
+    if simplified in FREQUENCY_LISTS["passwords"] or len(set(simplified)) < _MIN_DISTINCT_CHARACTERS:
         return True
     if len(simplified) > _MAX_ESTIMATED_LENGTH:
         return False

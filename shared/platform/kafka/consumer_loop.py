@@ -36,7 +36,6 @@ _POLL_S = 0.5
 _HANDLER_POLL_S = 0.005
 """A record that arrives while the handler is waited for has to wait, too."""
 _MAX_READY = 1000
-_MAX_BATCH = 10_000
 _LEAVE_COMMIT_LIMIT_S = 8.0
 _REVOKE_COMMIT_LIMIT_S = 3.0
 
@@ -75,7 +74,7 @@ class ConsumerLoop:
         self._not_before = 0.0
         self._handler_poll_not_before = 0.0
         self._failed_dead_letters = 0
-        self._batch_size = BatchSize(_MAX_BATCH)
+        self._batch_size = BatchSize(_MAX_READY)
 
     def run(self) -> None:
         """Consume until `stop` is called; raises KafkaException on a fatal error of the client."""
@@ -160,7 +159,7 @@ class ConsumerLoop:
             return
         self._accept(first)
         # No more than can be handled soon: what stays inside the client needs no pause, and a pause is expensive.
-        more = max(_MAX_READY, self._handler.capacity()) - self._assignment.ready_count()
+        more = _MAX_READY - self._assignment.ready_count()
         for message in self._consumer.consume(more, 0) if more > 0 else ():
             self._accept(message)
 
