@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 _SHARED_BATCH = 100
-"""While several applications use the queue, batches are no larger: what arrives waits for the batch in progress."""
+"""If several applications added something lately, batches are no larger: what arrives waits for the one in progress."""
 _SHARED_FOR_S = 1.0
 
 
@@ -43,6 +43,8 @@ class FairQueue(Generic[T]):
         while self._waiting and len(batch) < limit:
             share = max(1, (limit - len(batch)) // len(self._waiting))
             for application, items in list(self._waiting.items()):
+                if len(batch) == limit:
+                    break
                 batch += [items.popleft() for _ in range(min(share, len(items), limit - len(batch)))]
                 del self._waiting[application]
                 if items:
@@ -51,9 +53,13 @@ class FairQueue(Generic[T]):
         return batch
 
     def requeue(self, items: Sequence[T]) -> None:
-        """Put items back at the front, in their order."""
-        for item in reversed(items):
-            self._waiting.setdefault(self._application_of(item), deque()).appendleft(item)
+        """Put items back at the front, in their order. Their applications are served next."""
+        returned: dict[str, deque[T]] = {}
+        for item in items:
+            returned.setdefault(self._application_of(item), deque()).append(item)
+        for application, first in returned.items():
+            first.extend(self._waiting.pop(application, ()))
+        self._waiting = returned | self._waiting
         self._length += len(items)
 
     def remove(self, unwanted: Callable[[T], bool]) -> list[T]:

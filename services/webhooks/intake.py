@@ -79,8 +79,12 @@ class Intake:
         self._producer = producer
         self._waiting: FairQueue[Task] = FairQueue(_application_of)
         self._batch_size = BatchSize(_BATCH)
+        self._is_blocked = False
+        """The database or Kafka was away for the last batch."""
 
     def capacity(self) -> int:
+        if self._is_blocked and len(self._waiting):
+            return 0
         return max(0, _MAX_WAITING - len(self._waiting))
 
     def handle(self, tasks: Sequence[Task]) -> None:
@@ -99,11 +103,13 @@ class Intake:
         try:
             self._take_in(batch)
         except Exception as error:
-            if is_transient(error):
+            self._is_blocked = is_transient(error)
+            if self._is_blocked:
                 self._waiting.requeue(batch)
                 raise
             self._split(batch, error)
         else:
+            self._is_blocked = False
             self._batch_size.count_success()
             for task in batch:
                 if task.poison_reason is None:

@@ -69,6 +69,22 @@ def test_unwanted_items_are_removed(items: list[Item]) -> None:
     assert len(queue) == 0
 
 
+def test_applications_take_turns_from_batch_to_batch() -> None:
+    """Also if a batch is smaller than the number of applications."""
+    queue = _queue(*[(name, number) for number in range(3) for name in "abc"])
+    assert "".join(name for _ in range(9) for name, _ in queue.next_batch(1)) == "abcabcabc"
+    queue = _queue(*[(name, number) for number in range(2) for name in "abc"])
+    assert "".join(name for _ in range(3) for name, _ in queue.next_batch(2)) == "abcabc"
+
+
+def test_applications_of_a_requeued_batch_are_served_next() -> None:
+    """So a batch that fails is tried again in smaller ones at once, however many others wait."""
+    queue = _queue(*[(name, number) for number in range(2) for name in "abcd"])
+    batch = queue.next_batch(2)
+    queue.requeue(batch)
+    assert queue.next_batch(2) == batch
+
+
 def test_batches_are_small_while_several_applications_arrive() -> None:
     burst = [("noisy", number) for number in range(1_000)]
     assert len(_queue(*burst).next_batch(1_000)) == 1_000

@@ -104,7 +104,9 @@ def test_nothing_is_lost_while_the_database_is_away(
         with pytest.raises(DatabaseUnavailableError):
             intake.poll(0)
         assert not task.finished
+        assert intake.capacity() == 0
     assert intake.poll(0) == inf
+    assert intake.capacity() > 0
     assert published.applications == [str(shop.id)]
     assert task.finished
 
@@ -116,12 +118,17 @@ def test_event_that_always_fails_is_handed_back_alone(
     partition: AssignedPartition,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The consumer loop counts its failures, and sends it to the dead letters. The others are taken in."""
-    shop = make_merchant(URL)
-    for _ in range(25):
-        shop.create_event()
-    tasks = _tasks(webhook_events(database), partition)
-    culprit = tasks[7]
+    """The consumer loop counts its failures, and sends it to the dead letters. The others are taken in.
+
+    It is found soon, although another application has many events.
+    """
+    shop, noisy = make_merchant(URL), make_merchant(URL)
+    for merchant, count in ((shop, 5), (noisy, 300)):
+        for _ in range(count):
+            merchant.create_event()
+    events = sorted(webhook_events(database), key=lambda event: event.application_id == noisy.id)
+    tasks = _tasks(events, partition)
+    culprit = tasks[3]
     take_in = intake._take_in
 
     def fail(batch: Sequence[Task]) -> None:
@@ -131,6 +138,9 @@ def test_event_that_always_fails_is_handed_back_alone(
 
     monkeypatch.setattr(intake, "_take_in", fail)
     intake.handle(tasks)
+    while not partition.requeued:
+        assert intake.poll(0) == 0
+    assert sum(task.finished for task in tasks) < 50
     while intake.poll(0) == 0:
         pass
     ((returned, error),) = partition.requeued
