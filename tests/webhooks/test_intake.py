@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -49,7 +48,9 @@ def intake(database_settings: DatabaseSettings, published: Published) -> Iterato
     database.close()
 
 
-def _tasks(events: Sequence[IntentEvent], partition: AssignedPartition) -> list[Task]:
+def _tasks(events: Sequence[IntentEvent]) -> list[Task]:
+    """Return a task for each event, in one partition."""
+    partition = AssignedPartition("payment_intents.events", 0)
     tasks = [
         Task(partition, Record(partition.topic, 0, offset, None, encode(event), 0.0), decode)
         for offset, event in enumerate(events)
@@ -59,24 +60,15 @@ def _tasks(events: Sequence[IntentEvent], partition: AssignedPartition) -> list[
     return tasks
 
 
-@pytest.fixture
-def partition() -> AssignedPartition:
-    return AssignedPartition("payment_intents.events", 0)
-
-
 def test_events_of_others_do_not_wait_behind_a_burst(
-    make_merchant: MakeMerchant,
-    database: Database,
-    intake: Intake,
-    published: Published,
-    partition: AssignedPartition,
+    make_merchant: MakeMerchant, database: Database, intake: Intake, published: Published
 ) -> None:
     noisy, quiet = make_merchant(URL), make_merchant(URL)
     for _ in range(300):
         noisy.create_event()
     quiet.create_event()
     events = sorted(webhook_events(database), key=lambda event: event.application_id == quiet.id)
-    tasks = _tasks(events, partition)
+    tasks = _tasks(events)
     intake.handle(tasks)
     assert intake.poll(0) == 0
     assert str(quiet.id) in published.applications
@@ -88,16 +80,12 @@ def test_events_of_others_do_not_wait_behind_a_burst(
 
 
 def test_nothing_is_lost_while_the_database_is_away(
-    make_merchant: MakeMerchant,
-    database: Database,
-    intake: Intake,
-    published: Published,
-    partition: AssignedPartition,
+    make_merchant: MakeMerchant, database: Database, intake: Intake, published: Published
 ) -> None:
     """The loop pauses and calls again."""
     shop = make_merchant(URL)
     shop.create_event()
-    (task,) = _tasks(webhook_events(database), partition)
+    (task,) = _tasks(webhook_events(database))
     intake.handle([task])
     published.failures = [DatabaseUnavailableError("away"), DatabaseUnavailableError("away")]
     for _ in range(2):
@@ -112,11 +100,7 @@ def test_nothing_is_lost_while_the_database_is_away(
 
 
 def test_event_that_always_fails_is_handed_back_alone(
-    make_merchant: MakeMerchant,
-    database: Database,
-    intake: Intake,
-    partition: AssignedPartition,
-    monkeypatch: pytest.MonkeyPatch,
+    make_merchant: MakeMerchant, database: Database, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The consumer loop counts its failures, and sends it to the dead letters. The others are taken in.
 
@@ -127,7 +111,7 @@ def test_event_that_always_fails_is_handed_back_alone(
         for _ in range(count):
             merchant.create_event()
     events = sorted(webhook_events(database), key=lambda event: event.application_id == noisy.id)
-    tasks = _tasks(events, partition)
+    tasks = _tasks(events)
     culprit = tasks[3]
     take_in = intake._take_in
 
@@ -138,34 +122,27 @@ def test_event_that_always_fails_is_handed_back_alone(
 
     monkeypatch.setattr(intake, "_take_in", fail)
     intake.handle(tasks)
-    while not partition.requeued:
+    while not culprit.partition.requeued:
         assert intake.poll(0) == 0
     assert sum(task.finished for task in tasks) < 50
     while intake.poll(0) == 0:
         pass
-    ((returned, error),) = partition.requeued
+    ((returned, error),) = culprit.partition.requeued
     assert returned is culprit
     assert isinstance(error, psycopg.DataError)
     assert [task for task in tasks if not task.finished] == [culprit]
 
 
 def test_events_of_a_revoked_partition_are_left_to_its_next_owner(
-    make_merchant: MakeMerchant,
-    database: Database,
-    intake: Intake,
-    published: Published,
-    partition: AssignedPartition,
+    make_merchant: MakeMerchant, database: Database, intake: Intake, published: Published
 ) -> None:
     going, staying = make_merchant(URL), make_merchant(URL)
-    revoked = AssignedPartition("payment_intents.events", 1)
-    by_application: dict[UUID, IntentEvent] = {}
     for shop in (going, staying):
         shop.create_event()
-    by_application = {event.application_id: event for event in webhook_events(database)}
-    gone = _tasks([by_application[going.id]], revoked)
-    kept = _tasks([by_application[staying.id]], partition)
+    events = sorted(webhook_events(database), key=lambda event: event.application_id == staying.id)
+    gone, kept = _tasks(events[:1]), _tasks(events[1:])
     intake.handle([*gone, *kept])
-    intake.drain([revoked])
+    intake.drain([gone[0].partition])
     assert intake.poll(0) == inf
     assert published.applications == [str(staying.id)]
     assert (gone[0].finished, kept[0].finished) == (False, True)

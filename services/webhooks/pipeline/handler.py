@@ -31,7 +31,7 @@ from shared.platform.encryption import KeysUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.settings import WebhookSettings
 
-MAX_TRIES = 6000
+_MAX_TRIES = 6000
 """Enough for a burst of one application, so that tries of others are read meanwhile."""
 _MAX_SLOW_TRIES = 2000
 _BATCH = 500
@@ -67,7 +67,7 @@ class DeliveryPipeline:
     ) -> None:
         self._client = client
         self._recorder = recorder
-        self._max_tries = MAX_TRIES if has_slow_pipeline else _MAX_SLOW_TRIES
+        self._max_tries = _MAX_TRIES if has_slow_pipeline else _MAX_SLOW_TRIES
         self._queues: ApplicationQueues[TryInProgress] = ApplicationQueues(
             settings.in_flight, settings.in_flight_per_application, has_slow_pipeline=has_slow_pipeline
         )
