@@ -127,13 +127,22 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]
         """Close idle connections. gunicorn calls it after each round of its main loop.
 
         A connection whose next request arrived while the loop was busy is not idle: to close it would lose the request.
+        So each is looked at just before it is closed.
         """
+        if force:
+            super().murder_keepalived(force)
         now = monotonic()
-        for conn in [] if force else [each for each in self.keepalived_conns if each.timeout <= now]:
+        while self.keepalived_conns and self.keepalived_conns[0].timeout <= now:
+            conn = self.keepalived_conns[0]
+            request = None
             with suppress(OSError):
-                if _peek(conn.sock):
-                    self.on_client_socket_readable(conn, conn.sock)
-        super().murder_keepalived(force)
+                request = _peek(conn.sock)
+            if request:
+                self.on_client_socket_readable(conn, conn.sock)
+            else:
+                self.keepalived_conns.popleft()
+                self._unregister(conn)
+                self._drop(conn)
 
     def murder_pending(self) -> None:
         """Disconnect clients whose request did not arrive in time. gunicorn calls it about once a second."""
@@ -155,9 +164,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]
 
     def _forget_pending(self, conn: _Connection) -> None:
         self.pending_conns.remove(conn)
+        self._unregister(conn)
+        self._drop(conn)
+
+    def _unregister(self, conn: _Connection) -> None:
         with suppress(OSError, KeyError, ValueError):
             self.poller.unregister(conn.sock)
-        self._drop(conn)
 
     def _drop(self, conn: _Connection) -> None:
         self.nr_conns -= 1

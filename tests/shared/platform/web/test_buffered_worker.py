@@ -3,6 +3,7 @@
 import socket
 from collections import deque
 from selectors import EVENT_READ, DefaultSelector
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,12 +54,12 @@ class IdleWorker(BufferedWorker):
         self.enqueued: list[socket.socket] = []
         self.closed: list[socket.socket] = []
         self.poller = DefaultSelector()
-        self.keepalived_conns = deque(self._connection(each) for each in sockets)
+        self.keepalived_conns = deque(self.connection(each) for each in sockets)
         self.nr_conns = len(sockets)
 
-    def _connection(self, one: socket.socket) -> Any:
+    def connection(self, one: socket.socket, idle_until: float = 0.0) -> Any:
         self.poller.register(one, EVENT_READ)
-        return SimpleNamespace(sock=one, timeout=0.0, close=lambda: self.closed.append(one))
+        return SimpleNamespace(sock=one, timeout=idle_until, close=lambda: self.closed.append(one))
 
     def enqueue_req(self, conn: Any) -> None:
         self.enqueued.append(conn.sock)
@@ -83,3 +84,21 @@ def test_idle_connection_on_which_a_request_has_arrived_is_not_closed(force: boo
     for pair in pairs:
         for one in pair:
             one.close()
+
+
+def test_request_that_arrives_while_idle_connections_are_closed_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On a busy machine this takes long, and the time of more connections is up meanwhile."""
+    (client, used), (other_client, other) = socket.socketpair(), socket.socketpair()
+    for each in (client, other_client):
+        each.sendall(GET)
+    worker = IdleWorker(used)
+    worker.keepalived_conns.append(worker.connection(other, monotonic() + 0.05))
+    worker.nr_conns += 1
+    monkeypatch.setattr(worker, "enqueue_req", lambda _: sleep(0.1))
+    worker.murder_keepalived()
+    assert worker.closed == []
+    worker.poller.close()
+    for one in (client, used, other_client, other):
+        one.close()
