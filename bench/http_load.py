@@ -7,6 +7,7 @@ Usage: python -m bench.http_load, with a LoadPlan as JSON on standard input; pri
 import select
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from time import perf_counter
@@ -35,7 +36,8 @@ class LoadPlan(msgspec.Struct):
 class LoadResult(msgspec.Struct):
     answers: int
     seconds: float
-    unwanted: int
+    unwanted: dict[str, int]
+    """How many responses had each status other than the wanted one."""
     p50_ms: float
     p99_ms: float
 
@@ -63,7 +65,7 @@ def _send_in_turn(plan: LoadPlan, lines: list[socket.socket], poller: select.epo
     began: dict[int, float] = {}
     read: dict[int, bytes] = dict.fromkeys(by_number, b"")
     latencies: list[float] = []
-    unwanted = 0
+    unwanted: Counter[str] = Counter()
     started = answered_at = perf_counter()
     for number, line in by_number.items():
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -83,7 +85,8 @@ def _send_in_turn(plan: LoadPlan, lines: list[socket.socket], poller: select.epo
                 continue
             now = answered_at = perf_counter()
             latencies.append(now - began[number])
-            unwanted += not answer.startswith(wanted)
+            if not answer.startswith(wanted):
+                unwanted[answer[9:12].decode(errors="replace")] += 1
             read[number] = b""
             began[number] = now
             line.sendall(next(requests))

@@ -116,5 +116,6 @@ def run_plan(plan: LoadPlan) -> LoadResult:
         raise LoadError(f"the load generator failed: {finished.stderr.decode(errors='replace').strip()}")
     outcome = msgspec.json.decode(finished.stdout, type=LoadResult)
     if outcome.unwanted:
-        raise LoadError(f"{outcome.unwanted} responses were not {plan.wanted}")
+        counts = ", ".join(f"{count} were {status}" for status, count in outcome.unwanted.items())
+        raise LoadError(f"of {outcome.answers} responses, {counts}; expected {plan.wanted}")
     return outcome

@@ -41,7 +41,7 @@ def test_load_waits_for_a_response_that_comes_after_its_time() -> None:
     """Regression: without any response in time there was no percentile, and the whole run ended."""
     with server(RESPONSE) as port:
         result = http_load.run(plan(port, seconds=0))
-    assert (result.answers >= 1, result.unwanted) == (True, 0)
+    assert (result.answers >= 1, result.unwanted) == (True, {})
     assert result.p99_ms >= result.p50_ms > 0
     assert result.per_second > 0
 
@@ -56,6 +56,14 @@ def test_failed_load_generator_says_why() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(LoadError, match="Connection refused"):
+        run_plan(plan(port, seconds=0))
+
+
+def test_unexpected_responses_are_counted_by_their_status() -> None:
+    with (
+        server(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n") as port,
+        pytest.raises(LoadError, match=r"^of (\d+) responses, \1 were 503; expected 200$"),
+    ):
         run_plan(plan(port, seconds=0))
 
 
