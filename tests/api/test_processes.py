@@ -161,6 +161,16 @@ def test_killed_worker_is_replaced(api: RunningApi, headers: Headers) -> None:
 
 
 @pytest.mark.kills
+def test_worker_that_is_still_starting_obeys_a_stop_signal(api: RunningApi) -> None:
+    """It is not waited for in vain, which would take 30 seconds."""
+    before = api.workers
+    os.kill(before.copy().pop(), signal.SIGKILL)
+    eventually(lambda: api.workers - before, every=0.001)
+    api.process.send_signal(signal.SIGTERM)
+    assert api.process.wait(20) == 0
+
+
+@pytest.mark.kills
 def test_workers_exit_if_their_parent_is_killed(api: RunningApi) -> None:
     """SIGKILL of the parent: no old worker responds beside the next start."""
     workers = [psutil.Process(pid) for pid in api.workers]
