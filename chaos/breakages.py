@@ -155,7 +155,7 @@ def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
     ),
     Breakage(
         name="events of paused applications dropped",
-        file="services/webhooks/intake.py",
+        file="services/webhooks/pipeline/intake.py",
         old="where id = taken.application_id and webhook_url is not null offset 0",
         new="where id = taken.application_id and webhook_url is not null and webhooks_paused_at is null offset 0",
         harm="A change that happens while the webhooks of its application are paused is taken in without a delivery.",

@@ -6,7 +6,7 @@ from psycopg import Connection
 
 from mizan.reconciliation.checks import Findings, find_faults
 from mizan.reconciliation.retention import RetainedHistory
-from services.webhooks.intake import WEBHOOK_EVENT_TYPES
+from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES
 from services.webhooks.retry_schedule import LAST_STEP
 from shared.domain.audit_log import Action
 from shared.domain.deliveries.try_results import NO_URL

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from services.webhooks.delay import DatabaseClock, DelayHandler
 from services.webhooks.http.client import WebhookClient
-from services.webhooks.intake import Intake
 from services.webhooks.pipeline.handler import DeliveryPipeline
 from services.webhooks.pipeline.lookup import DeliveryLookup, SigningKeys
 from services.webhooks.pipeline.recording import Recorder
@@ -62,9 +61,6 @@ class ConsumerFactory:
         """Close what the loops used. Call it once they have ended."""
         self._to_close.close()
 
-    def build_intake(self, definition: "ConsumerDefinition") -> Handler:
-        return Intake(self._database, self._producer(definition))
-
     def build_delay(self, definition: "ConsumerDefinition") -> Handler:
         return BatchHandler(DelayHandler(self._clock, self._producer(definition)).move_due, _DELAY_BATCH)
 
@@ -81,6 +77,7 @@ class ConsumerFactory:
                 limit_s=self._response_limit_s,
             ),
             webhooks,
+            reads_events=definition.topic is PAYMENT_INTENT_EVENTS,
             has_slow_pipeline=definition.topic is not WEBHOOKS_SLOW,
         )
         self._to_close.callback(handler.close)
@@ -105,7 +102,7 @@ class ConsumerDefinition:
 
 
 CONSUMERS = (
-    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.build_intake),
+    ConsumerDefinition("intake", PAYMENT_INTENT_EVENTS, ConsumerFactory.build_pipeline),
     ConsumerDefinition("deliver", WEBHOOKS_DELIVER, ConsumerFactory.build_pipeline),
     ConsumerDefinition("slow", WEBHOOKS_SLOW, ConsumerFactory.build_pipeline),
     ConsumerDefinition("resend", WEBHOOKS_RESEND, ConsumerFactory.build_pipeline),

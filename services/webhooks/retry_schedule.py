@@ -10,6 +10,7 @@ import msgspec
 
 from shared.platform.settings import RETRY_STEPS
 
+FIRST_STEP = 1
 LAST_STEP = RETRY_STEPS + 1
 
 
@@ -29,8 +30,8 @@ class RetryDecision(msgspec.Struct, frozen=True):
 
 @cache
 def decide_after_try(step: int, *, is_success: bool, retry_delays: tuple[float, ...]) -> RetryDecision:
-    """Return what follows the try of this step. Raises ValueError unless the step is between 1 and LAST_STEP."""
-    if not 1 <= step <= LAST_STEP:
+    """Return what follows the try of this step. Raises ValueError if there is no such step."""
+    if not FIRST_STEP <= step <= LAST_STEP:
         raise ValueError(f"the retry schedule has no step {step}")
     if is_success:
         return RetryDecision(DeliveryStatus.SUCCEEDED, step)

@@ -4,7 +4,7 @@ import re
 from itertools import product
 
 from services.dashboard.deliveries.labels import EVENT_OPTIONS, RESPONSE_OPTIONS, STATUS_OPTIONS
-from services.webhooks.intake import WEBHOOK_EVENT_TYPES
+from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES
 from services.webhooks.retry_schedule import DeliveryStatus
 from shared.domain.deliveries.try_results import (
     EVENTS,

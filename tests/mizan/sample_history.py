@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from services.webhooks.http.client import TryResult as Reply
-from services.webhooks.intake import WEBHOOK_EVENT_TYPES, create_deliveries
+from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES, create_deliveries
 from services.webhooks.pipeline.queries import ResendTry, ScheduledTry, record_resends, record_tries
 from services.webhooks.retry_schedule import LAST_STEP, decide_after_try
 from shared.domain.applications.registry import NewApplication, create_application

@@ -12,7 +12,7 @@ import pytest
 
 from mizan import command_context
 from mizan.command_context import acting_operator, find_container_id
-from services.webhooks.intake import create_deliveries
+from services.webhooks.pipeline.intake import create_deliveries
 from shared.domain.accounts.operators import add_operator
 from shared.domain.audit_log import list_entries, list_operator_entries
 from shared.platform.database.pool import Database, fetch_scalar

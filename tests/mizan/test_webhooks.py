@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.webhooks.intake import create_deliveries
+from services.webhooks.pipeline.intake import create_deliveries
 from shared.domain.deliveries.resend import MAX_PER_MINUTE
 from shared.domain.messages import ResendRequested, decode
 from shared.platform.database.pool import Database

@@ -8,12 +8,13 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Message, TopicPartition
 
-from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER
+from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER
 from shared.platform.kafka import clients
 from shared.platform.settings import KafkaSettings
 from tests.logs import capture_logs
 from tests.tracing.traced_services import TracedServices
 from tests.waiting import eventually
+from tests.webhooks.receivers import Reply
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 PROCESSES = (
@@ -76,14 +77,16 @@ def test_without_tracing_no_trace_is_stored_logged_or_sent(shop: TracedServices)
     assert "web.access" in lines
     assert "trace" not in lines
     assert shop.traces_of(intent) == (None, [None] * 3)
+    shop.receiver.answer = lambda _: Reply(503 if len(shop.receiver.requests) == 1 else 200)
     with shop.webhooks():
-        eventually(lambda: shop.receiver.requests)
-    assert "traceparent" not in shop.receiver.requests[0].headers
+        eventually(lambda: len(shop.receiver.requests) == 2)
+    assert all("traceparent" not in request.headers for request in shop.receiver.requests)
     records = [
         *_records(kafka, PAYMENT_INTENT_EVENTS.name),
+        *_records(kafka, WEBHOOKS_DELAY[0].name),
         *_records(kafka, WEBHOOKS_DELIVER.name),
     ]
-    assert [record.headers() for record in records] == [None] * 4
+    assert [record.headers() for record in records] == [None] * 5
 
 
 @pytest.mark.usefixtures("all_topics")

@@ -9,7 +9,6 @@ from werkzeug.test import TestResponse
 
 from services.api.app import make_app
 from services.scheduler.jobs.expiry import IntentExpiry
-from services.webhooks.intake import create_deliveries
 from shared.domain.applications.registry import NewApplication, set_webhook_url
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent
@@ -21,7 +20,7 @@ from tests.api.conftest import PATH, credentials_of
 from tests.checkout.customer import Customer
 from tests.checkout.world import CheckoutWorld
 from tests.webhooks.conftest import ONE_RETRY, Webhooks
-from tests.webhooks.merchants import webhook_events
+from tests.webhooks.merchants import first_tries, webhook_events
 from tests.webhooks.receivers import Receiver
 
 
@@ -80,7 +79,7 @@ class TracedServices:
         """Expire all due intents and create their deliveries, without publishing to Kafka."""
         IntentExpiry(self.checkout.scheduler_database).run_once()
         with self.database.cursor() as cursor:
-            return create_deliveries(cursor, webhook_events(self.database))
+            return first_tries(cursor, webhook_events(self.database))
 
     @contextmanager
     def webhooks(self) -> Iterator[None]:

@@ -3,15 +3,17 @@
 import hashlib
 import hmac
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
+from psycopg import Cursor
 from psycopg.rows import class_row
 
-from services.webhooks.intake import WEBHOOK_EVENT_TYPES
+from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES, create_deliveries
 from shared.domain.applications.registry import (
     CreatedApplication,
     NewApplication,
@@ -23,7 +25,7 @@ from shared.domain.deliveries.resend import request_resend
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.states import IntentTrigger
 from shared.domain.intents.store import apply_trigger, create_or_find, expire_due
-from shared.domain.messages import IntentEvent, decode
+from shared.domain.messages import DeliveryDue, IntentEvent, decode
 from shared.platform.database.pool import Database
 from shared.platform.encryption import SecretBox
 from shared.platform.outbound_url import check_webhook_url
@@ -168,3 +170,13 @@ def webhook_events(database: Database) -> list[IntentEvent]:
     messages = [decode(payload.encode()) for (payload,) in rows]
     events = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
     return sorted(events, key=lambda event: event.id)
+
+
+def first_tries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> list[DeliveryDue]:
+    """Create the deliveries of these events, and return messages that request their first tries."""
+    created = create_deliveries(cursor, events).values()
+    return [
+        DeliveryDue(UUID(one.id), UUID(one.application_id), 1, one.next_due_at)
+        for one in sorted(created, key=lambda one: one.id)
+        if one.next_due_at is not None
+    ]

@@ -18,7 +18,6 @@ import psycopg
 import pytest
 
 from services.webhooks.http.client import TryResult
-from services.webhooks.intake import create_deliveries
 from services.webhooks.outgoing import to_deliver
 from services.webhooks.pipeline import handler
 from services.webhooks.pipeline.queries import ScheduledTry, record_tries
@@ -41,7 +40,7 @@ from tests.servers import ServiceProcess
 from tests.topics import TopicReader, delete_topic
 from tests.waiting import eventually
 from tests.webhooks.conftest import DELAYS, FIRST_TRY, ONE_RETRY, TWO_RETRIES, MakeMerchant, Webhooks
-from tests.webhooks.merchants import Merchant, ids_in, webhook_events
+from tests.webhooks.merchants import Merchant, first_tries, ids_in, webhook_events
 from tests.webhooks.receivers import Receiver, Reply
 
 LONG = (60.0,) * 8
@@ -103,13 +102,13 @@ class TestKilledAtAnyMoment:
             steps = [made.step for made in merchant.tries(one)]
             assert numbers == steps == list(range(1, len(numbers) + 1))
 
-    def test_kill_between_the_delivery_row_and_its_record_loses_nothing(
+    def test_kill_between_the_delivery_row_and_its_first_try_loses_nothing(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
     ) -> None:
         """Intake reads the event again."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            assert len(create_deliveries(cursor, webhook_events(database))) == 1
+            assert len(first_tries(cursor, webhook_events(database))) == 1
         with webhooks.running_with_relay(*FIRST_TRY):
             eventually(lambda: merchant.status(delivery_id) == "succeeded")
         assert ids_in(receiver) == [delivery_id]
@@ -120,7 +119,7 @@ class TestKilledAtAnyMoment:
         """The record is read again. It sends nothing and publishes the delay record."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            (due,) = create_deliveries(cursor, webhook_events(database))
+            (due,) = first_tries(cursor, webhook_events(database))
             record_tries(cursor, [_failed(delivery_id, 1, LONG)])
         webhooks.publish([to_deliver(due)])
         with webhooks.with_delays(LONG).running("deliver"):
@@ -138,7 +137,7 @@ class TestKilledAtAnyMoment:
     ) -> None:
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            (due,) = create_deliveries(cursor, webhook_events(database))
+            (due,) = first_tries(cursor, webhook_events(database))
             for step in range(1, 10):
                 record_tries(cursor, [_failed(delivery_id, step, (0,) * 8)])
         webhooks.publish([to_deliver(DeliveryDue(delivery_id, merchant.id, 9, due.due_at))])
@@ -164,7 +163,7 @@ class TestDuplicates:
         receiver.answer = Reply(200, delay_s=0.3)
         delivery_ids = [merchant.create_event() for _ in range(20)]
         with database.cursor() as cursor:
-            due = create_deliveries(cursor, webhook_events(database))
+            due = first_tries(cursor, webhook_events(database))
         with webhooks.running("deliver"):
             for _ in range(3):
                 webhooks.publish([to_deliver(one) for one in due] * 2)
@@ -172,7 +171,7 @@ class TestDuplicates:
             webhooks.publish([to_deliver(one) for one in due])
             marker = merchant.create_event()
             with database.cursor() as cursor:
-                (last,) = create_deliveries(cursor, [e for e in webhook_events(database) if e.id == marker])
+                (last,) = first_tries(cursor, [e for e in webhook_events(database) if e.id == marker])
             webhooks.publish([to_deliver(last)])
             eventually(lambda: merchant.status(marker) == "succeeded")
         assert sorted(ids_in(receiver)) == sorted([*delivery_ids, marker])
@@ -183,7 +182,7 @@ class TestDuplicates:
         """The database decides when it is due, whatever a record or this machine's clock says."""
         delivery_id = merchant.create_event()
         with database.cursor() as cursor:
-            (due,) = create_deliveries(cursor, webhook_events(database))
+            (due,) = first_tries(cursor, webhook_events(database))
             record_tries(cursor, [_failed(delivery_id, 1, (1.5,) * 8)])
         delivery = merchant.delivery(delivery_id)
         assert delivery is not None
@@ -357,7 +356,7 @@ class TestPoisonMessages:
         webhooks.publish([OutgoingRecord(WEBHOOKS_DELIVER.name, "x", b"garbage"), wrong_message])
         webhooks.publish([OutgoingRecord(PAYMENT_INTENT_EVENTS.name, "x", b"\xff")])
         delivery_id = merchant.create_event()
-        with webhooks.running_with_relay(*FIRST_TRY):
+        with webhooks.running_with_relay(*FIRST_TRY, "deliver"):
             eventually(lambda: merchant.status(delivery_id) == "succeeded")
             reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
             letters = [letter for letter in reader.read(3) if isinstance(letter, DeadLetter)]
@@ -378,7 +377,7 @@ class TestPoisonMessages:
         receiver.answer = Reply(200, delay_s=0.5)
         delivery_ids = [merchant.create_event() for _ in range(10)]
         with database.cursor() as cursor:
-            due = create_deliveries(cursor, webhook_events(database))
+            due = first_tries(cursor, webhook_events(database))
         with webhooks.running("deliver"):
             webhooks.publish([to_deliver(one) for one in due])
             eventually(lambda: len(receiver.requests) == 10)

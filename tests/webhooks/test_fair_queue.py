@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.webhooks.fair_queue import FairQueue
 from services.webhooks.pipeline.batches import LookupQueue
-from services.webhooks.pipeline.tries import TryInProgress, try_key
+from services.webhooks.pipeline.fair_queue import FairQueue
+from services.webhooks.pipeline.tries import TryInProgress
 from shared.domain.messages import DeliveryDue, decode
 from shared.platform.kafka.records import AssignedPartition, Record, Task
 
@@ -108,4 +108,4 @@ def test_postponed_tries_are_removed_too() -> None:
 def _try(number: int) -> TryInProgress:
     message = DeliveryDue(UUID(int=number), uuid4(), 1, datetime.now(UTC))
     task = Task(AssignedPartition("t", 0), Record("t", 0, number, None, None, 0), decode)
-    return TryInProgress(message, try_key(message), task)
+    return TryInProgress(message, task)

@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from services.webhooks.intake import create_deliveries
 from services.webhooks.outgoing import to_deliver
 from shared.domain.intents.states import EventType, IntentTrigger
 from shared.domain.messages import DeadLetter, IntentEvent, Message, ResendRequested, encode
@@ -15,7 +14,7 @@ from shared.platform.kafka.producer import OutgoingRecord
 from tests.topics import TopicReader
 from tests.waiting import eventually
 from tests.webhooks.conftest import FIRST_TRY, MakeMerchant, MakeReceiver, Webhooks
-from tests.webhooks.merchants import Merchant, ids_in, is_signed, webhook_events
+from tests.webhooks.merchants import Merchant, first_tries, ids_in, is_signed, webhook_events
 from tests.webhooks.receivers import Receiver
 
 
@@ -107,7 +106,7 @@ def test_a_try_is_made_for_the_deliverys_own_application(
     owner, stranger = make_merchant(receiver.url), make_merchant(receiver.url)
     delivery_id = owner.create_event()
     with database.cursor() as cursor:
-        (due,) = create_deliveries(cursor, webhook_events(database))
+        (due,) = first_tries(cursor, webhook_events(database))
     consumer, topic = ("deliver", WEBHOOKS_DELIVER) if kind == "scheduled" else ("resend", WEBHOOKS_RESEND)
     true: Message = due if kind == "scheduled" else ResendRequested(uuid4(), delivery_id, owner.id)
     forged = msgspec.structs.replace(true, application_id=stranger.id)

@@ -1,148 +1,133 @@
-"""Intake as the handler of a consumer: turns, batches that fail, and what happens to revoked partitions."""
+"""Intake: what it creates from events, and when the record of an event is done."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import inf
-from typing import Any
+from collections.abc import Sequence
 
-import psycopg
+import msgspec
 import pytest
 
-from services.webhooks.intake import Intake
-from shared.domain.messages import IntentEvent, decode, encode
-from shared.platform.database.pool import Database, DatabaseUnavailableError
-from shared.platform.database.stable_plans import STABLE_PLANS
-from shared.platform.kafka.producer import ConfirmingProducer, OutgoingRecord
+from services.webhooks.pipeline.intake import take_in
+from services.webhooks.pipeline.tries import TryInProgress
+from shared.domain.messages import DeliveryDue, IntentEvent, decode, encode
+from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.platform.database.pool import Database
+from shared.platform.kafka import clients
+from shared.platform.kafka.producer import OutgoingRecord
 from shared.platform.kafka.records import AssignedPartition, Record, Task
-from shared.platform.settings import DatabaseSettings
-from tests.database_roles import as_role
-from tests.webhooks.conftest import MakeMerchant
-from tests.webhooks.merchants import webhook_events
+from tests.topics import TopicReader
+from tests.waiting import eventually
+from tests.webhooks.conftest import DELAYS, FIRST_TRY, MakeMerchant, Webhooks
+from tests.webhooks.merchants import Merchant, first_tries, ids_in, webhook_events
+from tests.webhooks.receivers import Receiver, Reply
+from tests.webhooks.test_forged_records import event_record, read_dead_letters
 
 URL = "https://shop.example/hooks"
 
 
-class Published(ConfirmingProducer):
-    """Keeps what is published: where it goes is tested with Kafka elsewhere."""
-
-    def __init__(self) -> None:
-        self.applications: list[str] = []
-        self.failures: list[Exception] = []
-
-    def send(self, records: Sequence[OutgoingRecord], **_: Any) -> None:
-        if self.failures:
-            raise self.failures.pop()
-        self.applications += [str(record.key) for record in records]
-
-
-@pytest.fixture
-def published() -> Published:
-    return Published()
-
-
-@pytest.fixture
-def intake(database_settings: DatabaseSettings, published: Published) -> Iterator[Intake]:
-    settings = as_role("mizan_webhooks", replace(database_settings, statement_timeout_s=110))
-    database = Database(settings, "webhooks", **STABLE_PLANS)
-    yield Intake(database, published)
-    database.close()
-
-
-def _tasks(events: Sequence[IntentEvent]) -> list[Task]:
-    """Return a task for each event, in one partition."""
-    partition = AssignedPartition("payment_intents.events", 0)
-    tasks = [
-        Task(partition, Record(partition.topic, 0, offset, None, encode(event), 0.0), decode)
-        for offset, event in enumerate(events)
+def tries(events: Sequence[IntentEvent]) -> list[TryInProgress]:
+    partition = AssignedPartition(PAYMENT_INTENT_EVENTS.name, 0)
+    return [
+        TryInProgress(event, Task(partition, Record(partition.topic, 0, 1, None, encode(event), 0.0), decode))
+        for event in events
     ]
-    for task in tasks:
-        partition.add(task)
-    return tasks
 
 
-def test_events_of_others_do_not_wait_behind_a_burst(
-    make_merchant: MakeMerchant, database: Database, intake: Intake, published: Published
+@pytest.mark.parametrize("forged_first", [True, False])
+def test_a_forged_event_is_rejected_and_the_true_one_of_the_same_batch_is_not(
+    make_merchant: MakeMerchant, database: Database, *, forged_first: bool
 ) -> None:
-    noisy, quiet = make_merchant(URL), make_merchant(URL)
-    for _ in range(300):
-        noisy.create_event()
-    quiet.create_event()
-    events = sorted(webhook_events(database), key=lambda event: event.application_id == quiet.id)
-    tasks = _tasks(events)
-    intake.handle(tasks)
-    assert intake.poll(0) == 0
-    assert str(quiet.id) in published.applications
-    assert len(published.applications) < 200
-    while intake.poll(0) == 0:
-        pass
-    assert len(published.applications) == 301
-    assert all(task.finished for task in tasks)
+    shop, without_url = make_merchant(URL), make_merchant(None)
+    shop.create_event()
+    without_url.create_event()
+    (event,) = (one for one in webhook_events(database) if one.application_id == shop.id)
+    (silent,) = (one for one in webhook_events(database) if one.application_id == without_url.id)
+    forged = msgspec.structs.replace(event, seq=event.seq + 1)
+    batch = tries([silent, *([forged, event] if forged_first else [event, forged])])
+    with database.cursor() as cursor:
+        created, rejected = take_in(cursor, batch)
+    assert list(created) == [str(event.id)]
+    assert [one.event for one in batch if one.key in rejected] == [forged]
+    assert len({one.key for one in batch}) == 3
 
 
-def test_nothing_is_lost_while_the_database_is_away(
-    make_merchant: MakeMerchant, database: Database, intake: Intake, published: Published
+def test_an_event_that_was_taken_in_before_is_neither_created_again_nor_rejected(
+    make_merchant: MakeMerchant, database: Database
 ) -> None:
-    """The loop pauses and calls again."""
     shop = make_merchant(URL)
     shop.create_event()
-    (task,) = _tasks(webhook_events(database))
-    intake.handle([task])
-    published.failures = [DatabaseUnavailableError("away"), DatabaseUnavailableError("away")]
-    for _ in range(2):
-        with pytest.raises(DatabaseUnavailableError):
-            intake.poll(0)
-        assert not task.finished
-        assert intake.capacity() == 0
-    assert intake.poll(0) == inf
-    assert intake.capacity() > 0
-    assert published.applications == [str(shop.id)]
-    assert task.finished
+    batch = tries(webhook_events(database))
+    with database.cursor() as cursor:
+        assert len(take_in(cursor, batch)[0]) == 1
+        assert take_in(cursor, batch) == ({}, {})
+    assert shop.statuses() == {"pending": 1}
 
 
-def test_event_that_always_fails_is_handed_back_alone(
-    make_merchant: MakeMerchant, database: Database, intake: Intake, monkeypatch: pytest.MonkeyPatch
+def test_a_number_that_no_column_can_hold_is_rejected(
+    make_merchant: MakeMerchant, database: Database
 ) -> None:
-    """The consumer loop counts its failures, and sends it to the dead letters. The others are taken in.
-
-    It is found soon, although another application has many events.
-    """
-    shop, noisy = make_merchant(URL), make_merchant(URL)
-    for merchant, count in ((shop, 5), (noisy, 300)):
-        for _ in range(count):
-            merchant.create_event()
-    events = sorted(webhook_events(database), key=lambda event: event.application_id == noisy.id)
-    tasks = _tasks(events)
-    culprit = tasks[3]
-    take_in = intake._take_in
-
-    def fail(batch: Sequence[Task]) -> None:
-        if culprit in batch:
-            raise psycopg.DataError("not this one")
-        take_in(batch)
-
-    monkeypatch.setattr(intake, "_take_in", fail)
-    intake.handle(tasks)
-    while not culprit.partition.requeued:
-        assert intake.poll(0) == 0
-    assert sum(task.finished for task in tasks) < 50
-    while intake.poll(0) == 0:
-        pass
-    ((returned, error),) = culprit.partition.requeued
-    assert returned is culprit
-    assert isinstance(error, psycopg.DataError)
-    assert [task for task in tasks if not task.finished] == [culprit]
+    shop = make_merchant(URL)
+    shop.create_event()
+    (event,) = webhook_events(database)
+    (one,) = batch = tries([msgspec.structs.replace(event, seq=2**63)])
+    with database.cursor() as cursor:
+        assert take_in(cursor, batch)[1].keys() == {one.key}
 
 
-def test_events_of_a_revoked_partition_are_left_to_its_next_owner(
-    make_merchant: MakeMerchant, database: Database, intake: Intake, published: Published
+def test_the_first_try_needs_no_second_record(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver
 ) -> None:
-    going, staying = make_merchant(URL), make_merchant(URL)
-    for shop in (going, staying):
-        shop.create_event()
-    events = sorted(webhook_events(database), key=lambda event: event.application_id == staying.id)
-    gone, kept = _tasks(events[:1]), _tasks(events[1:])
-    intake.handle([*gone, *kept])
-    intake.drain([gone[0].partition])
-    assert intake.poll(0) == inf
-    assert published.applications == [str(staying.id)]
-    assert (gone[0].finished, kept[0].finished) == (False, True)
+    """The record of the event is done when the try is recorded: nothing is published for a webhook that succeeds."""
+    delivery_ids = [merchant.create_event() for _ in range(20)]
+    with webhooks.running_with_relay(*FIRST_TRY):
+        eventually(lambda: merchant.statuses() == {"succeeded": 20})
+    assert sorted(ids_in(receiver)) == sorted(delivery_ids)
+    reader = TopicReader(webhooks.settings.kafka, WEBHOOKS_DELIVER.name)
+    assert reader.read(0) == []
+    reader.close()
+
+
+def test_a_replayed_event_whose_try_was_recorded_publishes_its_delay_record_and_sends_nothing(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+) -> None:
+    """The process was killed after it had recorded the failed try and before it published what follows."""
+    receiver.answer = Reply(500)
+    merchant.create_event()
+    (event,) = webhook_events(database)
+    delayed = webhooks.with_delays((3600.0, *DELAYS[1:]))
+    with delayed.running_with_relay(*FIRST_TRY):
+        eventually(lambda: len(receiver.requests) == 1)
+    webhooks.publish([event_record(event)])
+    reader = TopicReader(webhooks.settings.kafka, "webhooks.delay.1")
+    with delayed.running(*FIRST_TRY):
+        messages = reader.read(2)
+    reader.close()
+    assert [isinstance(one, DeliveryDue) and one.step for one in messages] == [2, 2]
+    assert len(receiver.requests) == 1
+
+
+def test_what_exceeds_the_queue_of_a_hanging_endpoint_moves_to_the_slow_pipeline(
+    webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
+) -> None:
+    """Its events count as done, so that events of others are not held up behind them."""
+    receiver.answer = Reply(hangs=True)
+    hanging = make_merchant(receiver.url)
+    hanging.create_events(300)
+    reader = TopicReader(webhooks.settings.kafka, WEBHOOKS_SLOW.name)
+    with webhooks.running_with_relay(*FIRST_TRY, response_limit_s=2.0):
+        moved = reader.read(100)
+    reader.close()
+    assert {isinstance(one, DeliveryDue) and one.application_id for one in moved} == {hanging.id}
+
+
+def test_a_record_of_another_kind_among_the_events_is_a_dead_letter(
+    webhooks: Webhooks, merchant: Merchant, receiver: Receiver, database: Database
+) -> None:
+    """Only webhooks.deliver and the topics behind it may ask for a try."""
+    merchant.create_event()
+    with database.cursor() as cursor:
+        (due,) = first_tries(cursor, webhook_events(database))
+    webhooks.publish([OutgoingRecord(PAYMENT_INTENT_EVENTS.name, str(due.id), encode(due))])
+    with webhooks.running(*FIRST_TRY):
+        (letter,) = read_dead_letters(webhooks, 1)
+    assert letter.topic == clients.topic_name(webhooks.settings.kafka, PAYMENT_INTENT_EVENTS.name)
+    assert "DeliveryDue requests no try" in letter.reason
+    assert receiver.requests == []

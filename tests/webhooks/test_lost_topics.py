@@ -16,7 +16,7 @@ from shared.platform.kafka.topic_definition import Topic
 from shared.platform.kafka.topic_setup import ensure_topics
 from tests.database_roles import as_role
 from tests.scheduler.running_jobs import running_jobs
-from tests.topics import as_principal, delete_topic
+from tests.topics import TopicReader, as_principal, delete_topic
 from tests.waiting import eventually
 from tests.webhooks.conftest import FIRST_TRY, Webhooks
 from tests.webhooks.merchants import Merchant, ids_in
@@ -57,7 +57,7 @@ def test_topic_lost_under_running_consumers_loses_no_webhook(
     """Consumers continue in the recreated topic, with lost and new records."""
     receiver.answer = Reply(500)
     delayed = webhooks.with_delays((3.0, *[0.4] * 7))
-    with requeueing(delayed), delayed.running(*FIRST_TRY, "delay"):
+    with requeueing(delayed), delayed.running(*FIRST_TRY, "delay", "deliver"):
         delivery_ids = [merchant.create_event() for _ in range(20)]
         eventually(lambda: len(receiver.requests) >= 10)
         lose_topic(webhooks, topic)
@@ -88,19 +88,24 @@ class TestWithoutConsumers:
     def test_lost_deliver_topic_loses_no_webhook(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
-        """Intake has published its records, and nothing was sent yet."""
+        """The retries are due and have left their delay topic, and nothing was sent yet."""
+        receiver.answer = Reply(500)
         delivery_ids = [merchant.create_event() for _ in range(20)]
-        with webhooks.running_relay(), webhooks.running("intake"):
-            eventually(lambda: merchant.statuses() == {"pending": 20})
+        with (
+            webhooks.running_with_relay(*FIRST_TRY, "delay"),
+            closing(TopicReader(webhooks.settings.kafka, WEBHOOKS_DELIVER.name)) as reader,
+        ):
+            reader.read(20)
+        receiver.answer = Reply(200)
         self._all_arrive_without(WEBHOOKS_DELIVER, webhooks, merchant, 20)
-        assert sorted(ids_in(receiver)) == sorted(delivery_ids)
+        assert [len(merchant.tries(one)) for one in delivery_ids] == [2] * 20
 
     def test_lost_delay_topic_loses_no_retry(
         self, webhooks: Webhooks, merchant: Merchant, receiver: Receiver
     ) -> None:
         receiver.answer = Reply(500)
         delivery_ids = [merchant.create_event() for _ in range(20)]
-        with webhooks.running_relay(), webhooks.running("intake", "deliver"):
+        with webhooks.running_relay(), webhooks.running(*FIRST_TRY):
             eventually(lambda: all(merchant.tries(one) for one in delivery_ids))
         receiver.answer = Reply(200)
         self._all_arrive_without(WEBHOOKS_DELAY[0], webhooks, merchant, 20)
@@ -108,5 +113,5 @@ class TestWithoutConsumers:
 
     def _all_arrive_without(self, topic: Topic, webhooks: Webhooks, merchant: Merchant, count: int) -> None:
         lose_topic(webhooks, topic)
-        with requeueing(webhooks), webhooks.running(*FIRST_TRY, "delay"):
+        with requeueing(webhooks), webhooks.running(*FIRST_TRY, "delay", "deliver"):
             eventually(lambda: merchant.statuses() == {"succeeded": count}, 60)

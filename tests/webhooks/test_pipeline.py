@@ -15,7 +15,7 @@ from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
 from services.webhooks.pipeline.next_action import Drop, NextAction, Send
 from services.webhooks.pipeline.queries import DeliveryTarget
 from services.webhooks.pipeline.recording import MoveToSlow, RecordAction, Recorder
-from services.webhooks.pipeline.tries import TryInProgress, try_key
+from services.webhooks.pipeline.tries import TryInProgress
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import DatabaseUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Record, Task
@@ -173,7 +173,7 @@ def test_time_that_the_proxy_took_is_not_taken_for_the_endpoints(monkeypatch: py
 def test_try_belongs_only_to_partitions_that_are_not_revoked() -> None:
     ended, going = AssignedPartition("t", 0), AssignedPartition("t", 0)
     message = due()
-    one = TryInProgress(message, try_key(message), read(ended, 1, message))
+    one = TryInProgress(message, read(ended, 1, message))
     one.tasks.append(read(going, 1, message))
     ended.revoked = True
     assert one.belongs_only_to({going})

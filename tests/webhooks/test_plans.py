@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Cursor
 
-from services.webhooks.intake import CREATE_DELIVERIES_SQL, FETCH_EVENTS_SQL
+from services.webhooks.pipeline.intake import CREATE_DELIVERIES_SQL, FETCH_EVENTS_SQL
 from services.webhooks.pipeline.queries import FETCH_DELIVERIES_SQL, RECORD_RESENDS_SQL, RECORD_TRIES_SQL
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
@@ -24,6 +24,9 @@ with made as (
     select uuidv7(), uuidv7(), %(application)s, 'payment_intent.canceled', 'https://shop.example/', 1, %(status)s,
            case when %(status)s = 'pending' then mizan_now() end
     from generate_series(1, %(count)s) returning id, intent_uuid
+), intents as (
+    insert into payment_intents (uuid, application_id, merchant_reference, reference, amount, currency, expires_at)
+    select intent_uuid, %(application)s, id, id, 1000, 'LYD', mizan_now() from made where %(status)s = 'pending'
 ), events as (
     insert into intent_events (id, intent_uuid, seq, type, at, taken_in_at)
     select id, intent_uuid, 2, 'payment_intent.canceled', mizan_now(),
@@ -31,7 +34,8 @@ with made as (
 )
 insert into webhook_tries (delivery_id, number, step, at, duration_ms, url, status_code)
 select id, 1, 1, mizan_now(), 5, 'https://shop.example/', 200 from made where %(status)s <> 'pending'"""
-_IDS = "select id::text from webhook_deliveries where status = 'pending' order by id desc limit %s"
+_CHOSEN = """
+select id::text, intent_uuid::text from webhook_deliveries where status = 'pending' order by id desc limit %s"""
 
 _NO_AUTOVACUUM = """
 select format('alter table %%I set (autovacuum_enabled = off)', inhrelid::regclass)
@@ -65,7 +69,7 @@ def test_batch_reads_only_its_own_rows(cursor: Cursor[Any], rows: int, statistic
     if statistics == "of empty tables":
         cursor.execute("vacuum analyze")
     _prepare_all(cursor)
-    for execution in _executions(application, [str(uuid4()) for _ in range(BATCH)]).values():
+    for execution in _executions(application, [(str(uuid4()), str(uuid4())) for _ in range(BATCH)]).values():
         cursor.execute(execution.encode())
     for number in range(APPLICATIONS):
         cursor.execute(
@@ -77,7 +81,7 @@ def test_batch_reads_only_its_own_rows(cursor: Cursor[Any], rows: int, statistic
     elif statistics == "of empty tables":
         cursor.execute("deallocate all")
         _prepare_all(cursor)
-    chosen = [str(one) for (one,) in cursor.execute(_IDS, (BATCH,)).fetchall()]
+    chosen = cursor.execute(_CHOSEN, (BATCH,)).fetchall()
     for name, execution in _executions(application, chosen).items():
         plan = read_plan(cursor.execute(f"explain (analyze, buffers, format json) {execution}".encode()))
         kinds = {node["Node Type"] for node in plan_nodes(plan)}
@@ -89,16 +93,20 @@ def test_batch_reads_only_its_own_rows(cursor: Cursor[Any], rows: int, statistic
         assert plan_buffers(plan) <= 120 * BATCH, name
 
 
-def _executions(application: str, chosen: Sequence[str]) -> dict[str, str]:
-    """Yield each statement with values for a batch."""
-    ids = f"'{{{','.join(sorted(chosen))}}}'::uuid[]"
+def _executions(application: str, chosen: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return each statement with values for a batch of (delivery, intent)."""
+    ids, intents = (f"'{{{','.join(column)}}}'::uuid[]" for column in zip(*sorted(chosen), strict=True))
+    claims = [
+        intents,
+        *map(filled, (f"'{application}'::uuid", "'2'::text", "'payment_intent.canceled'::text")),
+    ]
     results = [filled(value) for value in ("5", "12", "200", "null::text", "'ok'::bytea")]
     resends = f"'{{{','.join(str(uuid4()) for _ in range(BATCH))}}}'::uuid[]"
     decisions = [filled("'pending'::text"), filled("2::smallint"), filled("10.0::float8")]
     values = {
         "fetch_events": [ids],
         "fetch_deliveries": [ids],
-        "create_deliveries": [ids, filled(f"'{application}'::uuid")],
+        "create_deliveries": [ids, *claims],
         "record_tries": [ids, filled("1::smallint"), *results, *decisions],
         "record_resends": [ids, resends, *results, filled("'x'::bytea")],
     }

@@ -6,12 +6,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import msgspec
 import pytest
 from psycopg import Cursor
 
 from services.webhooks.http.client import TryResult
-from services.webhooks.intake import create_deliveries
+from services.webhooks.pipeline.intake import create_deliveries
 from services.webhooks.pipeline.queries import (
+    DeliveryTarget,
     ResendTry,
     ScheduledTry,
     fail_without_url,
@@ -69,13 +71,15 @@ class TestIntake:
     ) -> None:
         """§6.1, §6.2: with the current URL and secret version."""
         delivery_id = shop.create_event()
-        (due,) = create_deliveries(cursor, webhook_events(database))
+        created = create_deliveries(cursor, webhook_events(database))
+        (stored,) = fetch_deliveries(cursor, [str(delivery_id)]).values()
+        assert created == {str(delivery_id): msgspec.structs.replace(stored, due_in_s=0.0)}
+        assert stored.original == DeliveryTarget(URL, 1)
         delivery = shop.delivery(delivery_id)
         assert delivery is not None
-        assert (due.id, due.application_id, due.step) == (delivery_id, shop.id, 1)
         assert (delivery.status, delivery.step, delivery.tries) == ("pending", 1, 0)
         assert (delivery.url, delivery.secret_version, delivery.event) == (URL, 1, "payment_intent.succeeded")
-        assert delivery.next_due_at == due.due_at
+        assert delivery.next_due_at == created[str(delivery_id)].next_due_at
 
     def test_event_without_a_url_creates_no_delivery(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
@@ -83,7 +87,7 @@ class TestIntake:
         """§6.1. It counts as taken in, so that its month can be dropped."""
         shop = make_merchant(None)
         delivery_id = shop.create_event()
-        assert create_deliveries(cursor, webhook_events(database)) == []
+        assert create_deliveries(cursor, webhook_events(database)) == {}
         assert shop.delivery(delivery_id) is None
         assert _not_taken_in(cursor) == 0
 
@@ -94,29 +98,20 @@ class TestIntake:
         delivery_id = shop.create_event()
         create_deliveries(cursor, webhook_events(database))
         shop.set_url(URL)
-        assert create_deliveries(cursor, webhook_events(database)) == []
+        assert create_deliveries(cursor, webhook_events(database)) == {}
         assert shop.delivery(delivery_id) is None
 
     def test_repeated_event_is_one_delivery(
         self, shop: Merchant, database: Database, cursor: Cursor[Any]
     ) -> None:
-        """It is published again before its first try, because the first record may be lost."""
-        shop.create_event()
-        first = create_deliveries(cursor, webhook_events(database))
-        shop.set_url("https://shop.example/other")
-        assert create_deliveries(cursor, webhook_events(database)) == first
-        assert shop.statuses() == {"pending": 1}
-        delivery = shop.delivery(first[0].id)
-        assert delivery is not None
-        assert delivery.url == URL
-
-    def test_repeated_event_of_a_tried_delivery_publishes_nothing(
-        self, shop: Merchant, database: Database, cursor: Cursor[Any]
-    ) -> None:
         delivery_id = shop.create_event()
         create_deliveries(cursor, webhook_events(database))
-        record_tries(cursor, [scheduled_try(delivery_id, 1, result_of(500))])
-        assert create_deliveries(cursor, webhook_events(database)) == []
+        shop.set_url("https://shop.example/other")
+        assert create_deliveries(cursor, webhook_events(database)) == {}
+        assert shop.statuses() == {"pending": 1}
+        delivery = shop.delivery(delivery_id)
+        assert delivery is not None
+        assert delivery.url == URL
 
     def test_batch_of_several_applications_creates_their_deliveries(
         self, make_merchant: MakeMerchant, database: Database, cursor: Cursor[Any]
@@ -127,9 +122,9 @@ class TestIntake:
             for shop in shops
             for trigger in (IntentTrigger.EXPIRE, IntentTrigger.PAYMENT_CONFIRMED)
         ]
-        due = create_deliveries(cursor, webhook_events(database))
-        assert {(d.application_id, d.id) for d in due} == {
-            (s.id, i) for s, i in delivery_ids if s is not shops[1]
+        created = create_deliveries(cursor, webhook_events(database))
+        assert {(one.application_id, id_) for id_, one in created.items()} == {
+            (str(shop.id), str(one)) for shop, one in delivery_ids if shop is not shops[1]
         }
         for shop, one in delivery_ids:
             delivery = shop.delivery(one)
@@ -145,7 +140,7 @@ class TestIntake:
         events = webhook_events(database)
         with database.cursor() as owner:
             owner.execute("delete from intent_events")
-        assert create_deliveries(cursor, events) == []
+        assert create_deliveries(cursor, events) == {}
         assert shop.statuses() == {}
 
 

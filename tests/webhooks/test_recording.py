@@ -7,14 +7,13 @@ from time import time
 import pytest
 
 from services.webhooks.http.client import TryResult
-from services.webhooks.intake import create_deliveries
 from services.webhooks.outgoing import to_requeue
 from services.webhooks.pipeline import recording
 from services.webhooks.pipeline.batches import BatchStage, RecordQueue
 from services.webhooks.pipeline.next_action import SetAside
 from services.webhooks.pipeline.queries import ScheduledTry, record_tries
 from services.webhooks.pipeline.recording import Completed, Recorder
-from services.webhooks.pipeline.tries import TryInProgress, try_key
+from services.webhooks.pipeline.tries import TryInProgress
 from shared.domain.messages import DeliveryDue, decode, encode
 from shared.platform.database.pool import Database, DatabaseUnavailableError
 from shared.platform.kafka.producer import ConfirmingProducer, NotConfirmedError, OutgoingRecord
@@ -22,7 +21,7 @@ from shared.platform.kafka.records import AssignedPartition, Record, Task
 from shared.platform.settings import WebhookSettings
 from tests.waiting import eventually
 from tests.webhooks.conftest import MakeMerchant
-from tests.webhooks.merchants import Merchant, webhook_events
+from tests.webhooks.merchants import Merchant, first_tries, webhook_events
 
 DELAYS = WebhookSettings().retry_delays
 
@@ -55,8 +54,8 @@ def tries(database: Database, merchant: Merchant, count: int) -> list[TryInProgr
     for _ in range(count):
         merchant.create_event()
     with database.cursor() as cursor:
-        due = create_deliveries(cursor, webhook_events(database))
-    return [TryInProgress(one, try_key(one), task(one)) for one in due]
+        due = first_tries(cursor, webhook_events(database))
+    return [TryInProgress(one, task(one)) for one in due]
 
 
 def task(due: DeliveryDue) -> Task:
@@ -159,9 +158,7 @@ def test_the_ninth_failure_is_published_by_the_second_process(
     assert isinstance(one.message, DeliveryDue)
     last = DeliveryDue(one.message.id, one.message.application_id, 9, one.message.due_at)
     for process in (FakeProducer(), producer):
-        Recorder(database, process, DELAYS).prepare(
-            [(TryInProgress(last, try_key(last), task(last)), failed())]
-        )()
+        Recorder(database, process, DELAYS).prepare([(TryInProgress(last, task(last)), failed())])()
     assert producer.topics == ["webhooks.dead"]
 
 

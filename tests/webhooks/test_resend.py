@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.webhooks.intake import create_deliveries
+from services.webhooks.pipeline.intake import create_deliveries
 from shared.domain.deliveries.pause import SendingRefusedError
 from shared.domain.deliveries.resend import DeliveryNotFoundError
 from shared.domain.messages import ResendRequested, encode

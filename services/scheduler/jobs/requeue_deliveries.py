@@ -18,7 +18,7 @@ from services.scheduler.requeue_sweep import (
     SweepWindow,
 )
 from services.scheduler.topic_backlog import TopicBacklog
-from shared.domain.topics import WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
+from shared.domain.topics import PAYMENT_INTENT_EVENTS, WEBHOOKS_DELAY, WEBHOOKS_DELIVER, WEBHOOKS_SLOW
 from shared.platform.database.pool import Database, fetch_scalar
 from shared.platform.database.stable_plans import in_index_order
 from shared.platform.settings import KafkaSettings
@@ -154,7 +154,9 @@ class _OverdueDeliveries:
 
     def __init__(self, database: Database, kafka: KafkaSettings, thresholds: RequeueThresholds) -> None:
         self._database = database
-        self._backlog = TopicBacklog(kafka, (WEBHOOKS_DELIVER, WEBHOOKS_SLOW, *WEBHOOKS_DELAY))
+        self._backlog = TopicBacklog(
+            kafka, (PAYMENT_INTENT_EVENTS, WEBHOOKS_DELIVER, WEBHOOKS_SLOW, *WEBHOOKS_DELAY)
+        )
         self._thresholds = thresholds
 
     def read_window(self, position: SweepPosition | None) -> SweepWindow[SweepPosition]:

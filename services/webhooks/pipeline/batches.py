@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
-from services.webhooks.fair_queue import FairQueue
+from services.webhooks.pipeline.fair_queue import FairQueue
 from services.webhooks.pipeline.recording import Completed, RecordAction
 from services.webhooks.pipeline.tries import TryInProgress
 from shared.platform.backoff import backoff_delay

@@ -1,5 +1,8 @@
 """The delivery pipeline: looks up deliveries, sends many requests at once, records the results.
 
+The pipeline of intake reads events, and creates their deliveries when it looks them up. The others read records that
+ask for one more try of a delivery.
+
 Tries finish in any order, and none waits for another application's slow endpoint. The consumer's thread drives the
 requests. Look-up and recording run in a thread each, so neither the database nor Kafka delays requests in flight.
 """
@@ -14,6 +17,7 @@ from services.webhooks.http.client import TryResult, WebhookClient
 from services.webhooks.metrics import IN_FLIGHT, WAITING
 from services.webhooks.pipeline.application_queues import ApplicationQueues
 from services.webhooks.pipeline.batches import BatchStage, LookupQueue, RecordQueue
+from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES
 from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
 from services.webhooks.pipeline.next_action import Drop, NextAction, Reject, Send
 from services.webhooks.pipeline.recording import Completed, MoveToSlow, RecordAction, Recorder
@@ -26,7 +30,7 @@ from services.webhooks.pipeline.tries import (
     try_key,
 )
 from shared.domain.deliveries.try_results import PROXY_FAILURES
-from shared.domain.messages import DeliveryDue, ResendRequested
+from shared.domain.messages import DeliveryDue, IntentEvent, ResendRequested
 from shared.platform.encryption import KeysUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.settings import WebhookSettings
@@ -49,11 +53,11 @@ _log = logging.getLogger(__name__)
 
 
 class UnexpectedDeliveryMessageError(Exception):
-    """A record on a delivery topic has a message that requests no try."""
+    """The message of a record does not belong on its topic."""
 
 
 class DeliveryPipeline:
-    """The handler of webhooks.deliver, webhooks.slow and webhooks.resend."""
+    """The handler of payment_intents.events, webhooks.deliver, webhooks.slow and webhooks.resend."""
 
     def __init__(
         self,
@@ -63,8 +67,10 @@ class DeliveryPipeline:
         client: WebhookClient[TryInProgress],
         settings: WebhookSettings,
         *,
+        reads_events: bool = False,
         has_slow_pipeline: bool,
     ) -> None:
+        self._reads_events = reads_events
         self._client = client
         self._recorder = recorder
         self._max_tries = _MAX_TRIES if has_slow_pipeline else _MAX_SLOW_TRIES
@@ -100,16 +106,28 @@ class DeliveryPipeline:
         return max(0, self._max_tries - len(self._tries))
 
     def handle(self, tasks: Sequence[Task]) -> None:
-        """Raises UnexpectedDeliveryMessageError, before anything is taken, if a message requests no try."""
-        for task, message in [(task, _try_message(task)) for task in tasks]:
-            key = try_key(message)
-            known = self._tries.get(key)
+        """Raises UnexpectedDeliveryMessageError, before it takes anything, if a message does not belong here."""
+        for task, message in [(task, self._requested_try(task)) for task in tasks]:
+            if message is None:
+                task.done()
+                continue
+            known = self._tries.get(try_key(message))
             if known is not None:  # a duplicate of a try in progress
                 known.tasks.append(task)
                 known.is_revoked = False  # its partition is assigned to this process again
                 continue
-            one = self._tries[key] = TryInProgress(message, key, task)
+            one = TryInProgress(message, task)
+            self._tries[one.key] = one
             self._to_look_up.add(one)
+
+    def _requested_try(self, task: Task) -> TryMessage | IntentEvent | None:
+        """Return the message, or None if it is an event that merchants do not receive."""
+        message = task.message
+        if self._reads_events and isinstance(message, IntentEvent):
+            return message if message.type in WEBHOOK_EVENT_TYPES else None
+        if self._reads_events or not isinstance(message, DeliveryDue | ResendRequested):
+            raise UnexpectedDeliveryMessageError(f"{type(message).__name__} requests no try")
+        return message
 
     def poll(self, wait_s: float) -> float:
         if not self._tries:
@@ -265,10 +283,3 @@ class DeliveryPipeline:
         if one.slot:
             self._queues.release(one.application_id, one.slot, None)
             one.slot = 0
-
-
-def _try_message(task: Task) -> TryMessage:
-    message = task.message
-    if not isinstance(message, DeliveryDue | ResendRequested):
-        raise UnexpectedDeliveryMessageError(f"{type(message).__name__} requests no try")
-    return message

@@ -1,4 +1,7 @@
-"""Looks up the deliveries of a batch with one query, decides what to do with each record, and signs the requests."""
+"""Looks up the deliveries of a batch with one query, decides what to do with each record, and signs the requests.
+
+A batch of events is taken in first: their deliveries are created.
+"""
 
 import hmac
 from collections.abc import Callable, Sequence
@@ -9,6 +12,7 @@ from uuid import UUID
 from psycopg import Connection
 
 from services.webhooks.http.client import WebhookRequest
+from services.webhooks.pipeline.intake import take_in
 from services.webhooks.pipeline.next_action import NextAction, Reject, Send, decide, decide_resend
 from services.webhooks.pipeline.queries import (
     DeliveryState,
@@ -68,7 +72,11 @@ class DeliveryLookup:
     ) -> list[tuple[TryInProgress, NextAction | SecretError]]:
         """Return each try with its next action. Tries to be sent get their request."""
         with self._database.cursor() as cursor:
-            deliveries = fetch_deliveries(cursor, {one.delivery_id for one in tries})
+            events = [one for one in tries if one.event is not None and one.delivery is None]
+            deliveries, rejected = take_in(cursor, events) if events else ({}, {})
+            known = {one.delivery_id for one in tries if one.key not in rejected} - deliveries.keys()
+            if known:
+                deliveries |= fetch_deliveries(cursor, known)
             resends = [
                 (one.delivery_id, str(one.message.id))
                 for one in tries
@@ -85,7 +93,9 @@ class DeliveryLookup:
             for one in tries:
                 one.delivery = deliveries.get(one.delivery_id)
                 action: NextAction | SecretError
-                if one.delivery is not None and one.delivery.application_id != one.application_id:
+                if one.key in rejected:
+                    action = rejected[one.key]
+                elif one.delivery is not None and one.delivery.application_id != one.application_id:
                     action = Reject(f"delivery {one.delivery_id} belongs to another application")
                 elif isinstance(one.message, DeliveryDue):
                     action = decide(one.message, one.delivery)

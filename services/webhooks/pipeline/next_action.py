@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from services.webhooks.pipeline.queries import DeliveryState, DeliveryTarget
-from services.webhooks.retry_schedule import LAST_STEP, DeliveryStatus
+from services.webhooks.retry_schedule import FIRST_STEP, LAST_STEP, DeliveryStatus
 from shared.domain.messages import DeliveryDue
 
 
@@ -65,7 +65,7 @@ def decide(due: DeliveryDue, delivery: DeliveryState | None) -> NextAction:
     if delivery.step < due.step:
         return Drop()
     # A first try is due at once. If it seems early, the clock was set back.
-    if delivery.step > due.step or (delivery.due_in_s > 0 and due.step > 1):
+    if delivery.step > due.step or (delivery.due_in_s > 0 and due.step > FIRST_STEP):
         return Requeue()
     if delivery.current is None:
         return FailWithoutUrl()

@@ -172,7 +172,7 @@ def fetch_deliveries(cursor: Cursor[Any], ids: Iterable[str]) -> dict[str, Deliv
     """Return these deliveries by id; ids that do not exist are left out."""
     return {
         delivery.id: delivery
-        for delivery in map(_delivery, _FETCH_DELIVERIES.fetch_all(cursor, [text_array(ids)]))
+        for delivery in map(parse_delivery, _FETCH_DELIVERIES.fetch_all(cursor, [text_array(ids)]))
     }
 
 
@@ -241,7 +241,8 @@ def _result_arrays(results: Sequence[TryResult], ages_ms: Sequence[int]) -> list
     ]
 
 
-def _delivery(row: Row) -> DeliveryState:
+def parse_delivery(row: Row) -> DeliveryState:
+    """Return a row with the columns of FETCH_DELIVERIES_SQL."""
     delivery_id, application_id, intent_uuid, event, status, step, due_at, url, version, *rest = row
     current_url, current_version, is_paused, due_in_s, ended_without_url = rest
     return DeliveryState(

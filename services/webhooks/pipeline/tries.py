@@ -4,7 +4,8 @@ from urllib.parse import urlsplit
 
 from services.webhooks.http.client import TryResult, WebhookRequest
 from services.webhooks.pipeline.queries import DeliveryState
-from shared.domain.messages import DeliveryDue, ResendRequested
+from services.webhooks.retry_schedule import FIRST_STEP
+from shared.domain.messages import DeliveryDue, IntentEvent, ResendRequested
 from shared.platform.kafka.records import AssignedPartition, Task
 from shared.platform.tracing.spans import Attributes, Kind, Span, is_tracing, start_span
 
@@ -15,12 +16,19 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ABANDONED = "abandoned"
 
 
-def try_key(message: TryMessage) -> TryKey:
+def try_key(message: TryMessage | IntentEvent) -> TryKey:
     """Return what identifies the try: the delivery id, with the step or the resend id, and the application.
 
-    The application is part of it so that a record with a wrong one is not taken for a duplicate of the true record.
+    The application, and all that a record says of an event, are part of it so that a record with something wrong is not
+    taken for a duplicate of the true record.
     """
     application = str(message.application_id)
+    if isinstance(message, IntentEvent):
+        return (
+            str(message.id),
+            FIRST_STEP,
+            f"{application} {message.intent_uuid} {message.seq} {message.type}",
+        )
     if isinstance(message, DeliveryDue):
         return str(message.id), message.step, application
     return str(message.delivery_id), str(message.id), application
@@ -33,6 +41,7 @@ class TryInProgress:
         "_recorded_tasks",
         "application_id",
         "delivery",
+        "event",
         "is_revoked",
         "key",
         "looked_up_at",
@@ -44,9 +53,15 @@ class TryInProgress:
         "trace",
     )
 
-    def __init__(self, message: TryMessage, key: TryKey, task: Task) -> None:
-        self.message = message
-        self.key = key
+    def __init__(self, message: TryMessage | IntentEvent, task: Task) -> None:
+        self.event = message if isinstance(message, IntentEvent) else None
+        """What requests the first try of a delivery that may not exist yet."""
+        self.message: TryMessage = (
+            DeliveryDue(message.id, message.application_id, FIRST_STEP, message.at)
+            if isinstance(message, IntentEvent)
+            else message
+        )
+        self.key = try_key(message)
         self.application_id = str(message.application_id)
         self.tasks = [task]
         """The record that requests this try, and its duplicates. All are done when the try is."""
