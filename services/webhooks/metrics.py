@@ -2,7 +2,7 @@
 
 from prometheus_client import Counter, Gauge, Histogram
 
-QUEUED = Counter("mizan_webhook_queued", "Deliveries queued for their first try")
+QUEUED = Counter("mizan_webhook_queued", "Deliveries created, and queued for their first try")
 TRIES = Counter(
     "mizan_webhook_tries",
     "Tries, by step of the retry schedule (or resend) and outcome",
