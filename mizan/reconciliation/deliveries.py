@@ -6,10 +6,9 @@ from psycopg import Connection
 
 from mizan.reconciliation.checks import Findings, find_faults
 from mizan.reconciliation.retention import RetainedHistory
-from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES
 from services.webhooks.retry_schedule import LAST_STEP
 from shared.domain.audit_log import Action
-from shared.domain.deliveries.try_results import NO_URL
+from shared.domain.deliveries.try_results import EVENTS, NO_URL
 
 # An event has no delivery if there was no URL. The audit log tells when there was one. A change counts half a minute
 # later, because its entry is written a moment before it takes effect. Without any entry the URL has never changed.
@@ -98,7 +97,7 @@ from compared"""
 
 
 def check_deliveries(connection: Connection[Any], retained: RetainedHistory) -> Findings:
-    event_types = [str(event) for event in WEBHOOK_EVENT_TYPES]
+    event_types = [str(event) for event in EVENTS]
     return (
         find_faults(connection, UNDELIVERED_EVENTS_SQL, {"since": retained.both, "event_types": event_types})
         .merge(

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from services.webhooks.http.client import TryResult as Reply
-from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES, create_deliveries
+from services.webhooks.pipeline.intake import create_deliveries
 from services.webhooks.pipeline.queries import ResendTry, ScheduledTry, record_resends, record_tries
 from services.webhooks.retry_schedule import LAST_STEP, decide_after_try
 from shared.domain.applications.registry import NewApplication, create_application
@@ -12,6 +12,7 @@ from shared.domain.attempts.provider_exchange import AttemptOutcome
 from shared.domain.attempts.settlement import settle_notification, settle_response
 from shared.domain.attempts.start import start_attempt
 from shared.domain.attempts.states import AttemptState, ProviderAnswer
+from shared.domain.deliveries.try_results import EVENTS
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.store import create_or_find, expire_due
 from shared.domain.messages import IntentEvent, decode
@@ -67,7 +68,7 @@ class SampleApplication:
         """Do the work of the relay, Kafka and the intake."""
         rows = self.run("delete from outbox returning payload")
         messages = [decode(payload.encode()) for (payload,) in rows]
-        told = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
+        told = [m for m in messages if isinstance(m, IntentEvent) and m.type in EVENTS]
         with self.database.cursor() as cursor:
             create_deliveries(cursor, sorted(told, key=lambda event: event.id))
 

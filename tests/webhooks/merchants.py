@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from psycopg import Cursor
 from psycopg.rows import class_row
 
-from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES, create_deliveries
+from services.webhooks.pipeline.intake import create_deliveries
 from shared.domain.applications.registry import (
     CreatedApplication,
     NewApplication,
@@ -22,6 +22,7 @@ from shared.domain.applications.registry import (
 )
 from shared.domain.applications.webhook_secrets import roll_webhook_secret
 from shared.domain.deliveries.resend import request_resend
+from shared.domain.deliveries.try_results import EVENTS
 from shared.domain.intents.intent import NewIntent
 from shared.domain.intents.states import IntentTrigger
 from shared.domain.intents.store import apply_trigger, create_or_find, expire_due
@@ -168,7 +169,7 @@ def webhook_events(database: Database) -> list[IntentEvent]:
     with database.transaction() as connection:
         rows = connection.execute("select payload from outbox").fetchall()
     messages = [decode(payload.encode()) for (payload,) in rows]
-    events = [m for m in messages if isinstance(m, IntentEvent) and m.type in WEBHOOK_EVENT_TYPES]
+    events = [m for m in messages if isinstance(m, IntentEvent) and m.type in EVENTS]
     return sorted(events, key=lambda event: event.id)
 
 

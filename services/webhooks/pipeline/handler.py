@@ -17,7 +17,6 @@ from services.webhooks.http.client import TryResult, WebhookClient
 from services.webhooks.metrics import IN_FLIGHT, WAITING
 from services.webhooks.pipeline.application_queues import ApplicationQueues
 from services.webhooks.pipeline.batches import BatchStage, LookupQueue, RecordQueue
-from services.webhooks.pipeline.intake import WEBHOOK_EVENT_TYPES
 from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
 from services.webhooks.pipeline.next_action import Drop, NextAction, Reject, Send
 from services.webhooks.pipeline.recording import Completed, MoveToSlow, RecordAction, Recorder
@@ -29,7 +28,7 @@ from services.webhooks.pipeline.tries import (
     start_try_span,
     try_key,
 )
-from shared.domain.deliveries.try_results import PROXY_FAILURES
+from shared.domain.deliveries.try_results import EVENTS, PROXY_FAILURES
 from shared.domain.messages import DeliveryDue, IntentEvent, ResendRequested
 from shared.platform.encryption import KeysUnavailableError
 from shared.platform.kafka.records import AssignedPartition, Task
@@ -124,7 +123,7 @@ class DeliveryPipeline:
         """Return the message, or None if it is an event that merchants do not receive."""
         message = task.message
         if self._reads_events and isinstance(message, IntentEvent):
-            return message if message.type in WEBHOOK_EVENT_TYPES else None
+            return message if message.type in EVENTS else None
         if self._reads_events or not isinstance(message, DeliveryDue | ResendRequested):
             raise UnexpectedDeliveryMessageError(f"{type(message).__name__} requests no try")
         return message

@@ -16,13 +16,10 @@ from services.webhooks.metrics import QUEUED
 from services.webhooks.pipeline.next_action import Reject
 from services.webhooks.pipeline.queries import REPLAN_AFTER_S, DeliveryState, parse_delivery
 from services.webhooks.pipeline.tries import TryInProgress, TryKey
-from shared.domain.deliveries.try_results import EVENTS
 from shared.domain.messages import IntentEvent
 from shared.platform.database.prepared_statements import PreparedStatement
 from shared.platform.database.stable_plans import element_sql, key_array, text_array
 from shared.platform.kafka.spans import trace_processing
-
-WEBHOOK_EVENT_TYPES = frozenset(EVENTS)
 
 FETCH_EVENTS_SQL = """
 select e.id, e.intent_uuid, i.application_id, e.seq, e.type
