@@ -68,10 +68,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     Breakage(
         name="answered before the commit",
         file="services/api/payment_intents.py",
-        old="""\
-            with self._database.cursor() as cursor:
-                intent, created = store.create_or_find(cursor, new)
-""",
+        old="            intent, created = self._creates.create_or_find(new)\n",
         new="""\
             from threading import Timer
 

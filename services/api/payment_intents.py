@@ -7,6 +7,7 @@ from prometheus_client import Counter
 from werkzeug.exceptions import Forbidden, NotFound
 
 from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
+from services.api.batched_creates import BatchedCreates
 from services.api.rate_limit import RateLimit
 from services.api.representation import Representation
 from services.api.request_validation import InvalidRequestError, parse_body, parse_new_intent
@@ -41,6 +42,7 @@ class PaymentIntents:
         representation: Representation,
     ) -> None:
         self._database = database
+        self._creates = BatchedCreates(database)
         self._authentication = authentication
         self._rate_limit = rate_limit
         self._refusal_limit = refusal_limit
@@ -70,8 +72,7 @@ class PaymentIntents:
         except InvalidRequestError as invalid:
             raise self._with_expiry_checked(application_id, invalid) from None
         try:
-            with self._database.cursor() as cursor:
-                intent, created = store.create_or_find(cursor, new)
+            intent, created = self._creates.create_or_find(new)
         except store.ExpiryOutsideWindowError:
             raise InvalidRequestError({"expires_at": [OUTSIDE_WINDOW]}) from None
         if created:

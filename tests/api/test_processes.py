@@ -189,8 +189,10 @@ def test_sigterm_finishes_open_requests_and_exits_with_status_0(
         with database.transaction() as connection:
             new = NewIntent(application.id, "order-1", 25_000, "LYD")
             create_or_find(connection.cursor(), new)  # not committed, so the calls below wait for it
-            calls = [callers.submit(api.create, credentials_of(application)) for _ in range(4)]
-            eventually(lambda: count_lock_waits(database) == 4)
+            calls = []
+            for number in range(1, 5):  # one after the other: together, they would be one statement
+                calls.append(callers.submit(api.create, credentials_of(application)))
+                eventually(lambda: count_lock_waits(database) == number)  # noqa: B023  called at once
             api.process.send_signal(signal.SIGTERM)
             eventually(lambda: "Shutting down" in api.log.read_text())
         assert {call.result().status_code for call in calls} == {200}

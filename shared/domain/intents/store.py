@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from shared.domain.outbox import WAKE_RELAY_SQL
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.database.prepared_statements import PreparedStatement
+from shared.platform.database.stable_plans import quoted_array
 from shared.platform.tracing.spans import current_trace
 
 EXPIRY_BATCH = 1000
@@ -59,13 +61,12 @@ _RECORD_CHANGE_BY_CODE = _RECORD_CHANGES_TEMPLATE.format(
 _WITHIN_WINDOW = """({0}::timestamptz is null
      or {0}::timestamptz > mizan_now() + interval '5 minutes' and {0} < mizan_now() + interval '31 days')"""
 
-CREATE_SQL = f"""
+# {0} is the query whose rows are inserted.
+_CREATE_TEMPLATE = f"""
 with created as (
     insert into payment_intents (application_id, merchant_reference, reference, amount, currency, description,
                                  customer_external_id, return_url, metadata, expires_at, trace)
-    select $1::uuid, $2, $3, $4::bigint, $5, $6, $7, $8, $9::json,
-           coalesce($10::timestamptz, mizan_now() + interval '24 hours'), $11::text
-    where {_WITHIN_WINDOW.format("$10")}
+    {{0}}
     on conflict do nothing
     returning {INTENT_COLUMNS}, event_seq, trace
 ),
@@ -76,7 +77,24 @@ changed as (
 ),
 {_RECORD_CHANGES}
 select {INTENT_COLUMNS} from created"""
+CREATE_SQL = _CREATE_TEMPLATE.format(
+    f"""select $1::uuid, $2, $3, $4::bigint, $5, $6, $7, $8, $9::json,
+           coalesce($10::timestamptz, mizan_now() + interval '24 hours'), $11::text
+    where {_WITHIN_WINDOW.format("$10")}"""
+)
 _CREATE = PreparedStatement(CREATE_SQL)
+# The same for several intents at once, with an array for each column.
+CREATE_BATCH_SQL = _CREATE_TEMPLATE.format(
+    f"""select application_id, merchant_reference, reference, amount, currency, description,
+           customer_external_id, return_url, metadata,
+           coalesce(expires_at, mizan_now() + interval '24 hours'), trace
+    from unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
+                $9::json[], $10::timestamptz[], $11::text[])
+         as new (application_id, merchant_reference, reference, amount, currency, description,
+                 customer_external_id, return_url, metadata, expires_at, trace)
+    where {_WITHIN_WINDOW.format("expires_at")}"""
+)
+_CREATE_BATCH = PreparedStatement(CREATE_BATCH_SQL)
 
 _FIND_REPEATED = PreparedStatement(
     f"select {INTENT_COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
@@ -166,6 +184,35 @@ def create_or_find(cursor: Cursor[Any], new: NewIntent) -> tuple[Intent, bool]:
         if not may_expire_at(cursor, new.application_id, new.merchant_reference, new.expires_at):
             raise ExpiryOutsideWindowError
         # Neither created nor found, and the expiry is allowed: the short reference was taken. Try another one.
+
+
+def create_batch(cursor: Cursor[Any], batch: Sequence[NewIntent]) -> list[Intent | None]:
+    """Create intents in one statement. Return for each what was created, or None if it was not.
+
+    That may be a repeat, also of another intent of the batch, or its expiry is outside the window, or its short
+    reference was taken: create_or_find() tells. If an error is raised, nothing was created.
+    """
+    rows = [
+        (
+            str(new.application_id),
+            new.merchant_reference,
+            new_reference(),
+            str(new.amount),
+            new.currency,
+            new.description,
+            new.customer_external_id,
+            new.return_url,
+            None if new.metadata is None else json.dumps(new.metadata),
+            None if new.expires_at is None else new.expires_at.isoformat(),
+            new.trace,
+        )
+        for new in batch
+    ]
+    # Concurrent batches with the same merchant references wait for each other: in this order, never in a circle.
+    in_order = sorted(rows, key=itemgetter(0, 1))
+    found = _CREATE_BATCH.fetch_all(cursor, [quoted_array(column) for column in zip(*in_order, strict=True)])
+    created = {intent.reference: intent for intent in map(parse_intent, found)}
+    return [created.get(row[2]) for row in rows]
 
 
 def may_expire_at(

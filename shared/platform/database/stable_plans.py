@@ -84,6 +84,15 @@ def text_array(values: Iterable[str | None]) -> bytes:
     return b"{%b}" % array
 
 
+def quoted_array(values: Iterable[str | None]) -> bytes:
+    """Return PostgreSQL's text of an array of any values."""
+    texts = [
+        "NULL" if value is None else '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
+        for value in values
+    ]
+    return f"{{{','.join(texts)}}}".encode()
+
+
 def bytea_array(values: Iterable[bytes]) -> bytes:
     """Return PostgreSQL's text of an array of bytea."""
     hexadecimal = ['"\\\\x' + value.hex() + '"' for value in values]

@@ -17,6 +17,7 @@ from shared.platform.database.stable_plans import (
     in_index_order,
     key_array,
     position_sql,
+    quoted_array,
     text_array,
 )
 from shared.platform.settings import DatabaseSettings
@@ -54,6 +55,14 @@ def test_values_that_need_quotes_are_refused(value: str) -> None:
     for values in ([value], ["x", value], [value, "x"]):
         with pytest.raises(AssertionError):
             text_array(values)
+
+
+def test_quoted_arrays_hold_any_values(database: Database) -> None:
+    """Quotes, backslashes, commas, spaces, empty text, and the word NULL beside null."""
+    values = ['"', "\\", '\\"', "a,b", "{}", " a\n", "", "NULL", None, "مرحبا", "\\\\"]
+    with database.cursor() as cursor:
+        rows = PreparedStatement("select unnest($1::text[])").fetch_all(cursor, [quoted_array(values)])
+    assert [None if value is None else value.decode() for (value,) in rows] == values
 
 
 def test_arrays_may_be_empty(database: Database) -> None:
