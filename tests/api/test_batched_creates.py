@@ -237,7 +237,7 @@ def test_concurrent_batches_of_two_processes_lose_and_double_nothing(
             own = references[number % 4 :: 4]
             Random(number).shuffle(own)
             return [
-                processes[number % 2].create_or_find(replace(new, merchant_reference=reference))
+                processes[number // 4 % 2].create_or_find(replace(new, merchant_reference=reference))
                 for reference in own
             ]
 

@@ -6,11 +6,11 @@ from uuid import uuid4
 import pytest
 
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.store import create_batch, create_or_find, find_intent
+from shared.domain.intents.store import CREATE_BATCH_SQL, create_batch, create_or_find, find_intent
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
-from tests.postgres_statistics import rows_read_sequentially
+from tests.postgres_statistics import plan_nodes, read_plan, rows_read_sequentially
 
 _FILL = """
 insert into payment_intents (application_id, merchant_reference, reference, amount, currency, expires_at)
@@ -47,3 +47,10 @@ def test_hot_statements_never_scan_the_whole_table(database_settings: DatabaseSe
         assert find_intent(cursor, intent.uuid) == intent
         assert rows_read_sequentially(cursor, "payment_intents") == before
     database.close()
+
+
+def test_the_statement_of_a_batch_reads_no_table(database: Database) -> None:
+    """It has nothing to join, so its plan is the same whatever the sizes of tables are."""
+    with database.cursor() as cursor:
+        plan = read_plan(cursor.execute(f"explain (generic_plan, format json) {CREATE_BATCH_SQL}".encode()))
+    assert {node["Node Type"] for node in plan_nodes(plan)} == {"ModifyTable", "Function Scan", "CTE Scan"}

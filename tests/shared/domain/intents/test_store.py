@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from threading import Barrier
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -10,7 +11,7 @@ import pytest
 
 from shared.domain.intents.intent import Intent, NewIntent
 from shared.domain.intents.states import EventType, IntentStatus, IntentTrigger, TransitionNotAllowedError
-from shared.domain.intents.store import IntentNotFoundError, apply_trigger, create_or_find
+from shared.domain.intents.store import IntentNotFoundError, apply_trigger, create_batch, create_or_find
 from shared.domain.messages import IntentEvent, decode, encode
 from shared.platform.database.pool import Database
 
@@ -59,6 +60,22 @@ def test_fifty_concurrent_creates_make_one_intent(database: Database, applicatio
     assert len({intent.uuid for intent, _ in answers}) == 1
     assert _rows(database, "select count(*) from intent_events") == [(1,)]
     assert _rows(database, "select count(*) from outbox") == [(1,)]
+
+
+def test_batches_with_the_same_references_never_wait_for_each_other_in_a_circle(
+    database: Database, application_id: UUID
+) -> None:
+    """§4.1 rule 3: of two, one creates all, or each some; whatever the order in which they are given."""
+    batch = [_new(application_id, f"order-{number}") for number in range(3_000)]
+    start = Barrier(2)
+
+    def create(batch: list[NewIntent]) -> int:
+        with database.cursor() as cursor:
+            start.wait(10)
+            return sum(intent is not None for intent in create_batch(cursor, batch))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(create, [batch, batch[::-1]])) == len(batch)
 
 
 def test_every_change_has_one_event_in_order_and_one_message(
