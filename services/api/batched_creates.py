@@ -1,8 +1,8 @@
 """Creates intents, those of concurrent requests in one statement and transaction.
 
-A statement for one intent costs PostgreSQL about as much as one for three or four, and each commit waits for the disk.
-A request runs its statement at once and alone if no other create of this process is running. Otherwise it is queued,
-and when the statement that runs ends, one of the threads that wait runs one statement for all that is queued.
+One statement for several intents takes PostgreSQL half as long for each as a statement of its own. A request runs
+its statement at once and alone if no other create of this process is running. Otherwise it is queued, and when the
+statement that runs ends, one of the threads that wait runs one statement for all that is queued.
 docs/decisions/0006-api-speed.md has the figures.
 """
 
