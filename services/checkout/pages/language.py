@@ -15,6 +15,11 @@ def current_language() -> str:
     return requested if requested in LANGUAGES else DEFAULT
 
 
+def other_language() -> str:
+    """Return the language that the current page offers to change to."""
+    return "en" if current_language() == DEFAULT else DEFAULT
+
+
 def page_url(endpoint: str, lang: str | None = None, **values: Any) -> str:
     """Return the URL of an endpoint in `lang`, or in the language of the current request."""
     language = lang or current_language()
@@ -30,8 +35,8 @@ def register_languages(app: Flask) -> None:
     @app.context_processor
     def language_variables() -> dict[str, str | None]:
         lang = current_language()
-        other = "en" if lang == DEFAULT else DEFAULT
-        return {"lang": lang, "direction": LANGUAGES[lang], "other_language_url": _same_page_in(other)}
+        url = _same_page_in(other_language())
+        return {"lang": lang, "direction": LANGUAGES[lang], "other_language_url": url}
 
 
 def _translate_templates(app: Flask) -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from flask import render_template, session
-from markupsafe import Markup
 
 from services.checkout.pages.form_fields import CODE_LENGTHS
 from services.checkout.pages.labels import METHOD_LABELS, error_message, failure_message, prefix_message
-from services.checkout.pages.language import current_language, page_url
+from services.checkout.pages.language import current_language, other_language, page_url
+from services.checkout.pages.payment_form import render_payment_form
 from services.checkout.pages.view_models import (
     CodeForm,
     ExpiredNotice,
@@ -18,6 +18,9 @@ from services.checkout.pages.view_models import (
     OpenRedirect,
     PaymentForm,
     Receipt,
+    description_start,
+    format_clock,
+    select_time_shown,
 )
 from services.checkout.payments.checkout_state import CheckoutState, LastAttempt
 from services.checkout.payments.one_time_codes import CodeChallenge
@@ -69,19 +72,7 @@ def ready_page(
         checkout.attempt is not None and checkout.attempt.state is AttemptState.AWAITING_REDIRECT
     )
     shown = replace(entered, choices=choices, leaves_redirect=leaves_redirect)
-    is_blank = not (shown.errors or shown.phone or shown.birth_year)
-    fields = _blank_fields(lang, choices, shown.chosen) if is_blank else _fields(shown)
-    return render_template("ready.html", page=page, form=shown, fields=fields)
-
-
-@lru_cache
-def _blank_fields(lang: str, choices: tuple[MethodChoice, ...], chosen: PaymentMethod) -> Markup:  # noqa: ARG001  the language of the request
-    """Return the fields without anything entered, of which there are only a few variants. They are half of the page."""
-    return _fields(PaymentForm(choices, chosen))
-
-
-def _fields(form: PaymentForm) -> Markup:
-    return Markup(render_template("method_fields.html", form=form))  # noqa: S704  it is a template
+    return render_payment_form(page, shown, page_url("pages.show", other_language(), intent=checkout.intent))
 
 
 def code_page(
@@ -101,6 +92,7 @@ def code_page(
         phone_hint=challenge.phone_hint,
         resend_url=page_url("pages.resend_code", intent=checkout.intent) if can_resend else None,
         resend_in_s=challenge.resend_in_s,
+        resend_in=format_clock(challenge.resend_in_s),
         change_url=page_url("pages.show", intent=checkout.intent, change=1),
         is_card=attempt.method is PaymentMethod.CARD,
         tries_left=challenge.tries_left,
@@ -155,14 +147,19 @@ def pop_resent(checkout: CheckoutState) -> bool:
 
 def _page(checkout: CheckoutState) -> IntentSummary:
     lang = current_language()
+    merchant = checkout.shown_name(lang)
     return IntentSummary(
         mode=checkout.mode,
-        merchant=checkout.shown_name(lang),
+        merchant=merchant,
+        initial=merchant[:1].upper(),
         description=checkout.description,
+        description_start=description_start(checkout.description),
         amount=format_amount(checkout.amount, checkout.currency, lang),
         reference=checkout.reference.upper(),
         return_url=checkout.return_url,
         seconds_left=checkout.seconds_left,
+        time_left=format_clock(checkout.seconds_left),
+        time_shown=select_time_shown(checkout.seconds_left),
         expires_at=format_time(checkout.expires_at, lang),
         url=page_url("pages.show", intent=checkout.intent),
         state_url=page_url("pages.state", intent=checkout.intent),

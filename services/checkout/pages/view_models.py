@@ -54,14 +54,54 @@ def select_page(
     return _PAGE_OF_ATTEMPT.get(attempt, PageKind.READY)
 
 
+class TimeShown(StrEnum):
+    """How a page shows when the intent expires."""
+
+    NONE = "none"
+    END = "end"
+    """The time of day. The script changes it to a countdown in the last hour."""
+    COUNTDOWN = "countdown"
+
+
+_COUNTDOWN_S = 3600
+_WHOLE_DESCRIPTION = 160
+_DESCRIPTION_START = 110
+
+
+def select_time_shown(seconds_left: int) -> TimeShown:
+    if seconds_left <= 0:
+        return TimeShown.NONE
+    return TimeShown.COUNTDOWN if seconds_left <= _COUNTDOWN_S else TimeShown.END
+
+
+def description_start(description: str | None) -> str | None:
+    """Return the first words of a description that is too long to be shown whole, else None."""
+    if description is None or len(description) <= _WHOLE_DESCRIPTION:
+        return None
+    return description[: _DESCRIPTION_START - 1].rsplit(" ", 1)[0] + "…"
+
+
+def format_clock(seconds: int) -> str:
+    """Return minutes and seconds, such as 12:05."""
+    return f"{seconds // 60}:{seconds % 60:02}"
+
+
 @dataclass(frozen=True, slots=True)
 class IntentSummary:
-    """What every page of an intent shows."""
+    """What every page of an intent shows.
+
+    Templates may test whether a value is there, and print it. The payment form is prerendered, so they can do no more
+    with any of them but `mode` and `time_shown`.
+    """
 
     mode: ApplicationMode
     merchant: str
     """The application's public name in this language, or the merchant's name."""
+    initial: str
+    """The first letter of that name, in upper case."""
     description: str | None
+    description_start: str | None
+    """Its first words, if it is too long to be shown whole."""
     amount: str
     """With the currency, formatted for the language."""
     reference: str
@@ -69,6 +109,9 @@ class IntentSummary:
     return_url: str | None
     seconds_left: int
     """Seconds until the intent expires."""
+    time_left: str
+    """The same as minutes and seconds."""
+    time_shown: TimeShown
     expires_at: str
     """Formatted for the language, in Libyan time."""
     url: str
@@ -115,6 +158,8 @@ class CodeForm:
     resend_url: str | None
     """None if the code cannot be sent again."""
     resend_in_s: int
+    resend_in: str
+    """The same as minutes and seconds."""
     change_url: str
     """URL of the choice of methods."""
     is_card: bool
