@@ -211,8 +211,12 @@ def create_batch(cursor: Cursor[Any], batch: Sequence[NewIntent]) -> list[Intent
     # Concurrent batches with the same merchant references wait for each other: in this order, never in a circle.
     in_order = sorted(rows, key=itemgetter(0, 1))
     found = _CREATE_BATCH.fetch_all(cursor, [quoted_array(column) for column in zip(*in_order, strict=True)])
-    created = {intent.reference: intent for intent in map(parse_intent, found)}
-    return [created.get(row[2]) for row in rows]
+    # By all three: even if two intents of a batch got the same short reference, neither is taken for the other.
+    created = {
+        (str(intent.application_id), intent.merchant_reference, intent.reference): intent
+        for intent in map(parse_intent, found)
+    }
+    return [created.get(row[:3]) for row in rows]
 
 
 def may_expire_at(

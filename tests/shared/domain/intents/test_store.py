@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
 from shared.domain.intents.states import EventType, IntentStatus, IntentTrigger, TransitionNotAllowedError
 from shared.domain.intents.store import IntentNotFoundError, apply_trigger, create_batch, create_or_find
@@ -76,6 +77,19 @@ def test_batches_with_the_same_references_never_wait_for_each_other_in_a_circle(
 
     with ThreadPoolExecutor(2) as pool:
         assert sum(pool.map(create, [batch, batch[::-1]])) == len(batch)
+
+
+def test_intents_of_a_batch_with_the_same_short_reference_are_not_mixed_up(
+    database: Database, application_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One is created. The other is None, never the intent of the first."""
+    monkeypatch.setattr(store, "new_reference", lambda: "same")
+    with database.cursor() as cursor:
+        first, second = create_batch(
+            cursor, [_new(application_id, "order-1"), _new(application_id, "order-2")]
+        )
+    assert first is not None
+    assert (first.merchant_reference, second) == ("order-1", None)
 
 
 def test_every_change_has_one_event_in_order_and_one_message(
