@@ -86,6 +86,8 @@ def test_batch_reads_only_its_own_rows(cursor: Cursor[Any], rows: int, statistic
         plan = read_plan(cursor.execute(f"explain (analyze, buffers, format json) {execution}".encode()))
         kinds = {node["Node Type"] for node in plan_nodes(plan)}
         assert not kinds & {"Seq Scan", "Bitmap Heap Scan", "Hash Join", "Merge Join", "Sort"}, (name, kinds)
+        months = {node["Relation Name"][-7:] for node in plan_nodes(plan) if _is_scan_of_a_month(node)}
+        assert len(months) == 1, (name, months)
         most = max(node["Actual Rows"] * node["Actual Loops"] for node in plan_nodes(plan))
         assert most <= 2 * BATCH, (name, most)
         passed_over = max(node.get("Rows Removed by Filter", 0) for node in plan_nodes(plan))
@@ -123,6 +125,11 @@ def _prepare_all(cursor: Cursor[Any]) -> None:
     }
     for name, statement in statements.items():
         cursor.execute(f"prepare {name} as {statement}".encode())
+
+
+def _is_scan_of_a_month(node: dict[str, Any]) -> bool:
+    is_scan = "Scan" in node["Node Type"] and node["Actual Loops"] > 0
+    return is_scan and node.get("Relation Name", "").startswith(TABLES)
 
 
 def filled(value: str) -> str:

@@ -72,7 +72,7 @@ class TestIntake:
         """§6.1, §6.2: with the current URL and secret version."""
         delivery_id = shop.create_event()
         created = create_deliveries(cursor, webhook_events(database))
-        (stored,) = fetch_deliveries(cursor, [str(delivery_id)]).values()
+        (stored,) = fetch_deliveries(cursor, {str(delivery_id)}).values()
         assert created == {str(delivery_id): msgspec.structs.replace(stored, due_in_s=0.0)}
         assert stored.original == DeliveryTarget(URL, 1)
         delivery = shop.delivery(delivery_id)
@@ -239,8 +239,8 @@ class TestRecording:
     def test_ended_delivery_records_nothing_more(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
     ) -> None:
-        assert fail_without_url(cursor, [str(pending)]) == 1
-        assert fail_without_url(cursor, [str(pending)]) == 0
+        assert fail_without_url(cursor, {str(pending)}) == 1
+        assert fail_without_url(cursor, {str(pending)}) == 0
         assert record_tries(cursor, [scheduled_try(pending, 1, result_of(200))]) == {}
         delivery = shop.delivery(pending)
         assert delivery is not None
@@ -249,7 +249,7 @@ class TestRecording:
     def test_delivery_that_is_set_aside_stays_pending(
         self, shop: Merchant, pending: UUID, cursor: Cursor[Any]
     ) -> None:
-        assert set_aside(cursor, [str(pending)]) == 1
+        assert set_aside(cursor, {str(pending)}) == 1
         delivery = shop.delivery(pending)
         assert delivery is not None
         assert delivery.status == "pending"
@@ -297,12 +297,12 @@ class TestRecording:
     ) -> None:
         shop.set_url("https://new.example/")
         shop.roll_secret()
-        delivery = fetch_deliveries(cursor, [str(pending)])[str(pending)]
+        delivery = fetch_deliveries(cursor, {str(pending)})[str(pending)]
         assert (delivery.original.url, delivery.original.secret_version) == (URL, 1)
         assert delivery.current is not None
         assert (delivery.current.url, delivery.current.secret_version) == ("https://new.example/", 2)
         assert delivery.due_in_s <= 0
-        assert fetch_deliveries(cursor, [str(UUID(int=5))]) == {}
+        assert fetch_deliveries(cursor, {str(UUID(int=5))}) == {}
 
 
 def _due_at(shop: Merchant, delivery_id: UUID) -> object:

@@ -8,6 +8,7 @@ after a crash before that, the event is read again, and its delivery is still at
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from psycopg import Cursor
@@ -18,14 +19,14 @@ from services.webhooks.pipeline.queries import REPLAN_AFTER_S, DeliveryState, pa
 from services.webhooks.pipeline.tries import TryInProgress, TryKey
 from shared.domain.messages import IntentEvent
 from shared.platform.database.prepared_statements import PreparedStatement
-from shared.platform.database.stable_plans import element_sql, key_array, text_array
+from shared.platform.database.stable_plans import among_keys_sql, element_sql, key_array, text_array
 from shared.platform.kafka.spans import trace_processing
 
-FETCH_EVENTS_SQL = """
+FETCH_EVENTS_SQL = f"""
 select e.id, e.intent_uuid, i.application_id, e.seq, e.type
 from intent_events as e
 cross join lateral (select application_id from payment_intents where uuid = e.intent_uuid offset 0) as i
-where e.id = any($1::uuid[])"""
+where {among_keys_sql("e.id")}"""
 _FETCH_EVENTS = PreparedStatement(FETCH_EVENTS_SQL, REPLAN_AFTER_S)
 
 # $1 the sorted ids; what the record says of each event: $2 intent, $3 application, $4 seq, $5 type. Only for events
@@ -34,7 +35,7 @@ _FETCH_EVENTS = PreparedStatement(FETCH_EVENTS_SQL, REPLAN_AFTER_S)
 CREATE_DELIVERIES_SQL = f"""
 with taken as (
     update intent_events as e set taken_in_at = mizan_now()
-    where id = any($1::uuid[]) and taken_in_at is null
+    where {among_keys_sql()} and taken_in_at is null
       and intent_uuid = {element_sql("$2::uuid[]")}
       and seq::text = {element_sql("$4::text[]")}
       and type = {element_sql("$5::text[]")}
@@ -72,7 +73,7 @@ def take_in(
         created = create_deliveries(cursor, [_event(one) for one in tries])
         if len(created) == len(tries):
             return created, {}
-        stored = _fetch_stored(cursor, [one.delivery_id for one in tries])
+        stored = _fetch_stored(cursor, {one.delivery_id for one in tries})
         is_true = {one.key: _columns(_event(one)) in stored for one in tries}
         rejected = {
             one.key: Reject(
@@ -104,8 +105,8 @@ def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> dic
     return {delivery.id: delivery for delivery in created}
 
 
-def _fetch_stored(cursor: Cursor[Any], ids: Sequence[str]) -> set[tuple[str, ...]]:
-    rows = _FETCH_EVENTS.fetch_all(cursor, [text_array(set(ids))])
+def _fetch_stored(cursor: Cursor[Any], ids: AbstractSet[str]) -> set[tuple[str, ...]]:
+    rows = _FETCH_EVENTS.fetch_all(cursor, [key_array(sorted(ids))])
     return {tuple(str(value, "ascii") for value in row if value is not None) for row in rows}
 
 

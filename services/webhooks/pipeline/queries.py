@@ -5,6 +5,7 @@ docs/decisions/0010-webhooks.md has the figures.
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from services.webhooks.retry_schedule import DeliveryStatus, RetryDecision
 from shared.domain.deliveries.try_results import NO_URL
 from shared.platform.database.prepared_statements import PreparedStatement, Row
 from shared.platform.database.stable_plans import (
+    among_keys_sql,
     bytea_array,
     element_sql,
     key_array,
@@ -34,7 +36,7 @@ select d.id, d.application_id, d.intent_uuid, d.event, d.status, d.step, d.next_
 from webhook_deliveries as d
 cross join lateral (select webhook_url, webhook_secret_version, webhooks_paused_at
                     from applications where id = d.application_id offset 0) as a
-where d.id = any($1::uuid[])"""
+where {among_keys_sql("d.id")}"""
 _FETCH_DELIVERIES = PreparedStatement(FETCH_DELIVERIES_SQL, REPLAN_AFTER_S)
 
 # $1 the sorted ids. For each try: $2 step, $3 its age in milliseconds, $4 duration, $5 status code, $6 failure,
@@ -49,7 +51,7 @@ with advanced as (
         last_status_code = {element_sql("$5::integer[]")},
         last_failure = {element_sql("$6::text[]")},
         updated_at = mizan_now()
-    where id = any($1::uuid[]) and status = 'pending'
+    where {among_keys_sql()} and status = 'pending'
       and step = {element_sql("$2::smallint[]")}
     returning id, tries, url, next_due_at, {position_sql()} as item
 ),
@@ -75,7 +77,7 @@ with resent as (
         last_status_code = {element_sql("$5::integer[]")},
         last_failure = {element_sql("$6::text[]")},
         updated_at = mizan_now()
-    where id = any($1::uuid[])
+    where {among_keys_sql()}
       and not exists (select from webhook_tries
                       where delivery_id = d.id and resend_id = {element_sql("$2::uuid[]", "d.id")}
                       offset 0)
@@ -96,13 +98,13 @@ _FAIL_WITHOUT_URL = PreparedStatement(
     f"""
 update webhook_deliveries
 set status = 'failed', next_due_at = null, last_status_code = null, last_failure = '{NO_URL}', updated_at = mizan_now()
-where id = any($1::uuid[]) and status = 'pending' returning id""",
+where {among_keys_sql()} and status = 'pending' returning id""",
     REPLAN_AFTER_S,
 )
 _SET_ASIDE = PreparedStatement(
-    """
+    f"""
 update webhook_deliveries set set_aside_at = mizan_now()
-where id = any($1::uuid[]) and status = 'pending' and set_aside_at is null returning id""",
+where {among_keys_sql()} and status = 'pending' and set_aside_at is null returning id""",
     REPLAN_AFTER_S,
 )
 _FIND_RECORDED_RESENDS = PreparedStatement(
@@ -168,11 +170,11 @@ class ResendTry(msgspec.Struct, frozen=True):
     url: str
 
 
-def fetch_deliveries(cursor: Cursor[Any], ids: Iterable[str]) -> dict[str, DeliveryState]:
+def fetch_deliveries(cursor: Cursor[Any], ids: AbstractSet[str]) -> dict[str, DeliveryState]:
     """Return these deliveries by id; ids that do not exist are left out."""
     return {
         delivery.id: delivery
-        for delivery in map(parse_delivery, _FETCH_DELIVERIES.fetch_all(cursor, [text_array(ids)]))
+        for delivery in map(parse_delivery, _FETCH_DELIVERIES.fetch_all(cursor, [key_array(sorted(ids))]))
     }
 
 
@@ -218,17 +220,17 @@ def find_unless_succeeded(cursor: Cursor[Any], resend_ids: Iterable[str]) -> set
     return {_text(row[0]) for row in _FIND_UNLESS_SUCCEEDED.fetch_all(cursor, [text_array(resend_ids)])}
 
 
-def fail_without_url(cursor: Cursor[Any], ids: Iterable[str]) -> int:
+def fail_without_url(cursor: Cursor[Any], ids: AbstractSet[str]) -> int:
     """End these deliveries as failed because their application has no URL. Returns how many were pending."""
-    return len(_FAIL_WITHOUT_URL.fetch_all(cursor, [text_array(sorted(ids))]))
+    return len(_FAIL_WITHOUT_URL.fetch_all(cursor, [key_array(sorted(ids))]))
 
 
-def set_aside(cursor: Cursor[Any], ids: Iterable[str]) -> int:
+def set_aside(cursor: Cursor[Any], ids: AbstractSet[str]) -> int:
     """Set these pending deliveries aside until the scheduler requeues them, once their application is resumed.
 
     Returns how many were not set aside before.
     """
-    return len(_SET_ASIDE.fetch_all(cursor, [text_array(sorted(ids))]))
+    return len(_SET_ASIDE.fetch_all(cursor, [key_array(sorted(ids))]))
 
 
 def _result_arrays(results: Sequence[TryResult], ages_ms: Sequence[int]) -> list[bytes]:

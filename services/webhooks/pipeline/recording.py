@@ -104,8 +104,8 @@ def _write(
     resends = [
         _resend_try(one, result) for one, result in completed if isinstance(one.message, ResendRequested)
     ]
-    without_url = [one.delivery_id for one, action in actions if isinstance(action, FailWithoutUrl)]
-    paused = [one.delivery_id for one, action in actions if isinstance(action, SetAside)]
+    without_url = {one.delivery_id for one, action in actions if isinstance(action, FailWithoutUrl)}
+    paused = {one.delivery_id for one, action in actions if isinstance(action, SetAside)}
     advanced: dict[str, datetime | None] = {}
     with database.cursor() as cursor:
         if scheduled:

@@ -6,7 +6,7 @@ million rows to return ten. There are three remedies, from the general to the pa
 
 - `STABLE_PLANS`: settings of a whole connection pool, for processes that run the same few statements all the time.
 - `read_in_index_order()`: settings of one transaction, for single lists and counts.
-- Batches by arrays instead of joins: `key_array()` and `element_sql()`.
+- Batches by arrays instead of joins: `key_array()`, `among_keys_sql()` and `element_sql()`.
 
 The tests marked `plans` check statements on empty, small and huge tables; docs/decisions/0010-webhooks.md has figures.
 """
@@ -65,7 +65,7 @@ def read_in_index_order(connection: Connection[Any]) -> Cursor[Any]:
 
 
 def key_array(keys: Sequence[str]) -> bytes:
-    """Return PostgreSQL's text of an array of the keys of a batch, for `element_sql()`.
+    """Return PostgreSQL's text of an array of the keys of a batch, for `among_keys_sql()` and `element_sql()`.
 
     The keys must be sorted and unique: otherwise rows would silently get the values of other rows.
     """
@@ -99,13 +99,22 @@ def bytea_array(values: Iterable[bytes]) -> bytes:
     return f"{{{','.join(hexadecimal)}}}".encode()
 
 
+def among_keys_sql(key: str = "id", keys: str = "$1::uuid[]") -> str:
+    """Return SQL for the condition that `key` is one of `keys`, an array made by `key_array()`.
+
+    It names the first and last of them, too: by a range PostgreSQL leaves out the partitions of other months before it
+    runs the statement, and by `= any` alone it searches all of them.
+    """
+    return f"{key} >= ({keys})[1] and {key} <= ({keys})[cardinality({keys})] and {key} = any({keys})"
+
+
 def element_sql(array: str, key: str = "id", keys: str = "$1::uuid[]") -> str:
     """Return SQL for the element of `array` that belongs to `key`.
 
     A batch comes as several arrays: the keys, made by `key_array()`, and the values of each key at the same position. A
-    statement finds its rows by `id = any($1::uuid[])`, and each row looks up its own values:
+    statement finds its rows by `among_keys_sql()`, and each row looks up its own values:
 
-        update t set status = {element_sql("$2::text[]")} where id = any($1::uuid[])
+        update t set status = {element_sql("$2::text[]")} where {among_keys_sql()}
 
     A join with unnest() would do the same, but can be planned badly. This has one plan, and locks rows in order of id.
     """
