@@ -23,6 +23,9 @@ CLIENT_TIMEOUT_S = 60.0
 MAX_HEADER_BYTES = 32 * 1024
 _BUFFER_BYTES = 4 * (MAX_HEADER_BYTES + MAX_BODY_BYTES)  # the kernel counts its own overhead, too
 
+_MAX_REST_BYTES = 64 * 1024
+"""More than this of a body that the application did not read is not read, either: the connection is closed."""
+
 _END_OF_HEADERS = b"\r\n\r\n"
 _CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 _CHUNK_SIZE = re.compile(rb"([0-9a-f]{1,8})[ \t]*(?:;[^\r]*)?\r\n", re.IGNORECASE)
@@ -120,8 +123,17 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]
         return super().handle_request(req, conn)
 
     def _keepalive_after(self, conn: _Connection, keepalive: bool) -> bool:
-        """Keep a connection only if the request was read whole. Never wait for the rest of a body."""
-        return keepalive and bool(conn.parser.finish_body(deadline=monotonic() + 0.01))
+        """Keep a connection only if the request was read whole. Never wait for the rest of a body.
+
+        There is no deadline: a thread that was paused would miss it with nothing left to read, and close a connection
+        on which the next request may be coming.
+        """
+        if not keepalive:
+            return False
+        conn.sock.setblocking(False)
+        with suppress(BlockingIOError):
+            return bool(conn.parser.finish_body(max_bytes=_MAX_REST_BYTES))
+        return False
 
     def murder_keepalived(self, force: bool = False) -> None:
         """Close idle connections. gunicorn calls it after each round of its main loop.

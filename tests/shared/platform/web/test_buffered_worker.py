@@ -8,6 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from gunicorn.config import Config  # type: ignore[import-untyped]
+from gunicorn.http import parser as http_parser  # type: ignore[import-untyped]
+from gunicorn.http.parser import RequestParser  # type: ignore[import-untyped]
 
 from shared.platform.web.app import MAX_BODY_BYTES
 from shared.platform.web.buffered_worker import BufferedWorker, bytes_missing
@@ -102,3 +105,25 @@ def test_request_that_arrives_while_idle_connections_are_closed_is_not_lost(
     worker.poller.close()
     for one in (client, used, other_client, other):
         one.close()
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "is_kept"),
+    [(GET, True), (POST, True), (POST[:-1], False), (CHUNKS + b"5\r\nhello\r\n0\r\n\r\n", True)],
+)
+def test_connection_is_kept_if_its_request_was_read_whole_however_long_the_thread_was_paused(
+    request_bytes: bytes, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Regression: on a busy machine, connections were closed just when the next request came."""
+    client, served = socket.socketpair()
+    client.sendall(request_bytes)
+    parser = RequestParser(Config(), served, ("127.0.0.1", 1))
+    next(parser)
+    monkeypatch.setattr(http_parser.time, "monotonic", lambda: monotonic() + 1)
+    worker = IdleWorker()
+    conn: Any = SimpleNamespace(sock=served, parser=parser)
+    assert worker._keepalive_after(conn, keepalive=True) is is_kept
+    assert not worker._keepalive_after(conn, keepalive=False)
+    worker.poller.close()
+    client.close()
+    served.close()
