@@ -15,6 +15,7 @@ from selectors import EVENT_READ
 from time import monotonic
 from typing import Any
 
+from gunicorn.http.errors import ParseException  # type: ignore[import-untyped]
 from gunicorn.workers.gthread import TConn, ThreadWorker  # type: ignore[import-untyped]
 
 from shared.platform.web.app import MAX_BODY_BYTES, REQUEST_LIMIT_S
@@ -22,9 +23,6 @@ from shared.platform.web.app import MAX_BODY_BYTES, REQUEST_LIMIT_S
 CLIENT_TIMEOUT_S = 60.0
 MAX_HEADER_BYTES = 32 * 1024
 _BUFFER_BYTES = 4 * (MAX_HEADER_BYTES + MAX_BODY_BYTES)  # the kernel counts its own overhead, too
-
-_MAX_REST_BYTES = 64 * 1024
-"""More than this of a body that the application did not read is not read, either: the connection is closed."""
 
 _END_OF_HEADERS = b"\r\n\r\n"
 _CONTENT_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
@@ -42,23 +40,28 @@ def bytes_missing(data: bytes) -> int:
         return 1
     head += b"\r\n"
     if _CHUNKED.search(head):
-        return 0 if len(body) > MAX_BODY_BYTES or _has_last_chunk(body) else 1
+        return 0 if _is_chunked_body_complete(body) else 1
     length = _CONTENT_LENGTH.search(head)
     if length is None or int(length[1]) > MAX_BODY_BYTES:
         return 0
     return max(0, int(length[1]) - len(body))
 
 
-def _has_last_chunk(body: bytes) -> bool:
-    """Return whether a chunked body is complete, or invalid: then there is nothing to wait for."""
-    position = 0
+def _is_chunked_body_complete(body: bytes) -> bool:
+    """Return whether the last chunk has arrived, or the body is invalid or too large: then nothing is waited for."""
+    position = content = 0
     while (line_end := body.find(b"\r\n", position)) >= 0:
-        size = _CHUNK_SIZE.match(body, position)
-        if size is None:
+        line = _CHUNK_SIZE.match(body, position)
+        if line is None:
             return True
-        if int(size[1], 16) == 0:  # trailers may follow, up to an empty line
+        size = int(line[1], 16)
+        if size == 0:  # trailers may follow, up to an empty line
             return body.find(_END_OF_HEADERS, line_end) >= 0
-        position = line_end + int(size[1], 16) + 4
+        start = line_end + 2
+        content += min(size, len(body) - start)
+        if content > MAX_BODY_BYTES:
+            return True
+        position = start + size + 2
     return False
 
 
@@ -126,13 +129,13 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]
         """Keep a connection only if the request was read whole. Never wait for the rest of a body.
 
         There is no deadline: a thread that was paused would miss it with nothing left to read, and close a connection
-        on which the next request may be coming.
+        on which the next request may be coming. No error is reported: the response has been sent.
         """
         if not keepalive:
             return False
         conn.sock.setblocking(False)
-        with suppress(BlockingIOError):
-            return bool(conn.parser.finish_body(max_bytes=_MAX_REST_BYTES))
+        with suppress(OSError, ParseException):
+            return bool(conn.parser.finish_body(max_bytes=MAX_BODY_BYTES + 1))
         return False
 
     def murder_keepalived(self, force: bool = False) -> None:

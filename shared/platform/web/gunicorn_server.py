@@ -50,6 +50,7 @@ def gunicorn_config(
         "graceful_timeout": 30,
         "keepalive": KEEPALIVE_SECONDS,
         "control_socket_disable": True,
+        "forwarder_headers": "",  # a client of a proxy on this machine could set the path, and the start of each URL
         "logger_class": GunicornLog,
         "on_starting": on_starting,
         "post_fork": _keep_master_signals,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, request
+from flask import Flask, request, url_for
 
 from shared.platform.logs import configure_logging
 from shared.platform.web.app import create_app
@@ -23,6 +23,10 @@ def make_app(metrics_dir: Path) -> Flask:
     @app.get("/pid")
     def pid() -> dict[str, int]:
         return {"pid": os.getpid()}
+
+    @app.get("/where")
+    def where() -> dict[str, str]:
+        return {"path": request.path, "url": url_for("where")}
 
     @app.post("/size")
     def size() -> dict[str, int]:

@@ -18,6 +18,7 @@ from shared.platform.web.buffered_worker import BufferedWorker, bytes_missing
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: x\r\ncontent-LENGTH:  5 \r\n\r\nhello"
 CHUNKS = b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n"
+LARGEST = b"POST / HTTP/1.1\r\nContent-Length: 65536\r\n\r\n" + b"x" * MAX_BODY_BYTES
 BODY = b"5\r\nhello\r\nA;name=value\r\n0\r\n\r\n56789\r\n0\r\n"
 
 
@@ -43,11 +44,20 @@ def test_invalid_chunk_size_is_left_to_the_parser(size: bytes) -> None:
 
 
 def test_bodies_that_are_too_large_are_not_waited_for() -> None:
-    """The application refuses them without reading them."""
+    """The application refuses them: at the length that is announced, or when it has read so much."""
     head = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n"
     assert bytes_missing(head % (MAX_BODY_BYTES + 1)) == 0
     assert bytes_missing(head % MAX_BODY_BYTES) == MAX_BODY_BYTES
-    assert bytes_missing(CHUNKS + b"ffffff\r\n" + b"x" * MAX_BODY_BYTES) == 0
+    assert bytes_missing(CHUNKS + b"ffffff\r\n" + b"x" * (MAX_BODY_BYTES + 1)) == 0
+    assert bytes_missing(CHUNKS + b"ffffff\r\n" + b"x" * MAX_BODY_BYTES) == 1
+
+
+def test_many_small_chunks_are_waited_for_although_they_take_more_bytes() -> None:
+    """Regression: their sizes counted as content, and a thread waited for the rest."""
+    chunks = CHUNKS + b"1\r\nx\r\n" * (MAX_BODY_BYTES // 4)
+    assert len(chunks) > MAX_BODY_BYTES
+    assert bytes_missing(chunks) == 1
+    assert bytes_missing(chunks + b"0\r\n\r\n") == 0
 
 
 class IdleWorker(BufferedWorker):
@@ -109,7 +119,16 @@ def test_request_that_arrives_while_idle_connections_are_closed_is_not_lost(
 
 @pytest.mark.parametrize(
     ("request_bytes", "is_kept"),
-    [(GET, True), (POST, True), (POST[:-1], False), (CHUNKS + b"5\r\nhello\r\n0\r\n\r\n", True)],
+    [
+        (GET, True),
+        (POST, True),
+        (POST[:-1], False),
+        (CHUNKS + b"5\r\nhello\r\n0\r\n\r\n", True),
+        (CHUNKS + b"5\r\nhello\r\nx\r\n", False),
+        (CHUNKS + b"5\r\nhello\r\n0\r\nno trailer\r\n\r\n", False),
+        (LARGEST, True),
+        (LARGEST.replace(b"65536", b"65537") + b"x", False),
+    ],
 )
 def test_connection_is_kept_if_its_request_was_read_whole_however_long_the_thread_was_paused(
     request_bytes: bytes, is_kept: bool, monkeypatch: pytest.MonkeyPatch

@@ -136,6 +136,12 @@ def test_access_log_has_the_request_id_and_no_query(service: Service) -> None:
     assert {line["logger"] for line in service.lines} == {"gunicorn.error", "web.access"}
 
 
+def test_no_header_changes_the_path_or_the_urls(service: Service) -> None:
+    """gunicorn would take both from whoever connects from this machine, such as a proxy that passes them on."""
+    with service.get("/where", PATH_INFO="/nowhere", SCRIPT_NAME="//evil.example") as answer:
+        assert json.load(answer) == {"path": "/where", "url": "/where"}
+
+
 @pytest.mark.parametrize(("chunks", "status"), [(64, 200), (65, 413)])
 def test_chunked_body_is_limited_to_64_kib_too(service: Service, chunks: int, status: int) -> None:
     """The response is JSON, like all errors."""
@@ -153,6 +159,10 @@ HALF_A_REQUEST = [
     pytest.param(b"POST /size HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf", id="body"),
     pytest.param(
         b"POST /size HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n0\r\n\r\n\r\n", id="chunks"
+    ),
+    pytest.param(
+        b"POST /size HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 11_000,
+        id="many small chunks",
     ),
     pytest.param(
         b"GET /pid HTTP/1.1\r\nHost: x\r\n\r\nGET /pid HTTP/1.1\r\nHost:", id="headers of a second request"
