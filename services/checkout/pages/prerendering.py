@@ -14,8 +14,11 @@ from markupsafe import escape
 _MARK = re.compile(r"\0(\w+)\0")
 
 
-class PlaceholderUsedError(TypeError):
-    """A template does more with a placeholder than to test whether there is a value and to print it."""
+class PlaceholderUsedError(Exception):
+    """A template does more with a placeholder than to test whether there is a value and to print it.
+
+    Not a TypeError, which Jinja would take for a missing element.
+    """
 
 
 class _Placeholder:
@@ -43,7 +46,7 @@ class _Placeholder:
 def placeholder(name: str) -> Any:
     """Return what stands for the value `name` in a template. In a condition it is true, as a value must be.
 
-    The template may do nothing else but print it: everything else raises PlaceholderUsedError.
+    The template may only print it: comparing it, computing with it or taking a part raises PlaceholderUsedError.
     """
     return _Placeholder(name)
 
