@@ -12,12 +12,10 @@ from threading import Lock
 
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
-from shared.platform.database.pool import Database, DatabaseUnavailableError
+from shared.platform.database.pool import Database, DatabaseUnavailableError, StatementTimeoutError
 
-_STATEMENTS = 1
-"""So many run at once, unless they are slow."""
 _MAX_WAIT_S = 0.004
-"""Then a queued request no longer waits for the statement that runs, which may wait for a slow disk or for a lock."""
+"""After this a queued request no longer waits for the statement that runs: the disk may be slow, or a row locked."""
 _MAX_BATCH = 50
 _log = logging.getLogger(__name__)
 
@@ -43,6 +41,7 @@ class BatchedCreates:
         self._max_wait_s = max_wait_s
         self._lock = Lock()
         self._running = 0
+        """How many statements run: one, or more if they are slow."""
         self._queue: deque[_Queued] = deque()
 
     @property
@@ -53,11 +52,11 @@ class BatchedCreates:
     def create_or_find(self, new: NewIntent) -> tuple[Intent, bool]:
         """Do the same as `store.create_or_find()`, in a transaction of its own or together with others.
 
-        Raises what that raises. An outage is raised for each intent of a batch. After any other error of a batch, and
-        if an intent of it was not created, for example because it is a repeat, that intent is tried again alone.
+        Raises what that raises. An outage is raised for each intent of a batch. After a timeout or any other error of a
+        batch, each intent is tried again alone, and so is one that was not created, for example because it is a repeat.
         """
         with self._lock:
-            if self._running < _STATEMENTS:
+            if not self._running:
                 self._running += 1
                 queued = None
             else:
@@ -102,6 +101,8 @@ class BatchedCreates:
                 self._end_statement()
             for queued, intent in zip(batch, intents, strict=True):
                 queued.intent = intent
+        except StatementTimeoutError:
+            _log.warning("%d intents are created one by one: their statement took too long", len(batch))
         except DatabaseUnavailableError as outage:
             for queued in batch:
                 queued.outage = outage
@@ -115,7 +116,7 @@ class BatchedCreates:
         """Let one of the queued threads create all that is queued."""
         with self._lock:
             self._running -= 1
-            if self._running < _STATEMENTS and self._queue:
+            if not self._running and self._queue:
                 self._running += 1
                 batch = self._take(_MAX_BATCH)
                 batch[0].batch = batch

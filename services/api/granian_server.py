@@ -103,8 +103,8 @@ def _load(
 
 def _end_at_a_stop_signal() -> None:
     """Undo the handlers of the parent, until granian has set those of a worker: it would be told to stop in vain."""
-    for stop_signal in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop_signal, signal.SIG_DFL)
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_DFL)
 
 
 def _stop_when_orphaned(parent: int) -> None:

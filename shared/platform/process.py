@@ -1,12 +1,12 @@
 """Starts a process: settings, logging, tracing, the listening socket, and stopping on a signal."""
 
-import atexit
 import faulthandler
 import logging
 import resource
 import signal
 import socket
 import sys
+from multiprocessing.util import Finalize
 from threading import Event
 from types import FrameType
 from typing import NoReturn
@@ -83,7 +83,8 @@ def start_tracing(service: str, settings: TracingSettings | None) -> None:
 
     provider = create_provider(service, settings)
     set_recorder(OpenTelemetryRecorder(provider))
-    atexit.register(provider.shutdown)
+    # Unlike atexit, it also runs at the end of a process that multiprocessing has forked.
+    Finalize(None, provider.shutdown, exitpriority=1)
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -16,7 +16,12 @@ import pytest
 from services.api.batched_creates import BatchedCreates
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
-from shared.platform.database.pool import Database, DatabaseUnavailableError, fetch_scalar
+from shared.platform.database.pool import (
+    Database,
+    DatabaseUnavailableError,
+    StatementTimeoutError,
+    fetch_scalar,
+)
 from shared.platform.settings import DatabaseSettings
 from tests.api.conftest import written
 from tests.database_roles import open_as
@@ -193,6 +198,19 @@ def test_an_outage_is_raised_for_every_intent_of_the_batch(
     assert [type(one.exception()) for one in created] == [DatabaseUnavailableError] * 4
     assert written(database) == (2, 2, 2)
     assert [creates.create_or_find(one)[1] for one in batch] == [True, True, True, False]
+
+
+def test_a_batch_that_waits_too_long_for_one_intent_does_not_fail_the_others(
+    database_settings: DatabaseSettings, database: Database, new: NewIntent
+) -> None:
+    """Regression: one repeat of an intent that somebody had locked was a 503 for all of its batch."""
+    batch = [replace(new, merchant_reference=f"order-{number}") for number in range(4)]
+    impatient = replace(database_settings, statement_timeout_s=1)
+    with open_as("mizan_api", impatient) as pool, _uncommitted(database, batch[-1]):
+        *others, waiting = _create_in_one_batch(BatchedCreates(pool, LONG_S), database, batch)
+        assert all(one.result()[1] for one in others)
+        assert isinstance(waiting.exception(), StatementTimeoutError)
+    assert written(database) == (5, 5, 5)
 
 
 _END_WAITING_BATCH = b"""
