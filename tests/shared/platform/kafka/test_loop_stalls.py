@@ -241,7 +241,6 @@ def test_partition_in_progress_is_not_taken_for_stalled(
     kafka: Kafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A handler that works, and an outage that every record waits for: neither a seek nor a new client helps."""
-    monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", 0.2)
     tries = 0
 
     def fail(_tasks: Sequence[Task]) -> None:
@@ -252,6 +251,8 @@ def test_partition_in_progress_is_not_taken_for_stalled(
     kafka.put([event(n) for n in range(8)])
     loop = kafka.loop(BatchHandler(fail))
     with running(loop):
+        eventually(lambda: tries)
+        monkeypatch.setattr(stall_recovery, "SEEK_AFTER_S", 0.2)
         eventually(lambda: tries >= 5)
         assert recoveries(loop) == {"seek": 0, "new_client": 0}
 
