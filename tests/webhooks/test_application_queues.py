@@ -107,6 +107,20 @@ def test_a_fast_endpoint_keeps_a_long_queue() -> None:
         assert queues.trim(now) == []
 
 
+def test_intake_keeps_of_a_fast_endpoint_what_it_answers_within_a_second() -> None:
+    """So that events of others, which share its partitions, are not held up behind a burst."""
+    queues = make_queues(per_application=10)
+    add(queues, "a", 2000)
+    assert queues.trim_fast(0) == [], "its response time is not known yet"
+    for _ in range(50):
+        (slot, *_) = send(queues, 0).values()
+        queues.release("a", slot, 0.08)
+    assert queues.trim(0) == []
+    surplus = queues.trim_fast(0)
+    assert (queues.waiting, surplus[-1]) == (125, "a1999")
+    assert queues.trim_fast(0) == []
+
+
 def test_queue_of_an_endpoint_without_responses_is_trimmed() -> None:
     """The age of its oldest request counts as its response time."""
     queues = make_queues()

@@ -33,6 +33,7 @@ from shared.domain.topics import (
 )
 from shared.platform.database.pool import Database
 from shared.platform.kafka import consumer_loop
+from shared.platform.kafka.clients import topic_name
 from shared.platform.kafka.producer import OutgoingRecord
 from shared.platform.settings import DatabaseSettings
 from stack.engines import Engines
@@ -396,13 +397,15 @@ class TestPoisonMessages:
             "update webhook_secrets set encrypted_secret = 'rubbish' where application_id = %s", bad.id
         )
         lost, found = bad.create_event(), [good.create_event() for _ in range(10)]
-        with webhooks.running_with_relay(*FIRST_TRY):
+        with webhooks.running_with_relay(*FIRST_TRY, "deliver"):
             eventually(lambda: good.statuses() == {"succeeded": 10})
             reader = TopicReader(webhooks.settings.kafka, DEAD_LETTERS.name)
             (letter,) = reader.read(1)
             reader.close()
         assert isinstance(letter, DeadLetter)
         assert "MIZAN_SECRET_KEYS" in letter.reason
+        # Not from the topic of events, whose partitions all applications share.
+        assert letter.topic == topic_name(webhooks.settings.kafka, WEBHOOKS_DELIVER.name)
         assert bad.status(lost) == "pending"
         assert sorted(ids_in(receiver)) == sorted(found)
 

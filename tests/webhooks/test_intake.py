@@ -1,6 +1,7 @@
 """Intake: what it creates from events, and when the record of an event is done."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -116,6 +117,26 @@ def test_what_exceeds_the_queue_of_a_hanging_endpoint_moves_to_the_slow_pipeline
         moved = reader.read(100)
     reader.close()
     assert {isinstance(one, DeliveryDue) and one.application_id for one in moved} == {hanging.id}
+
+
+def test_what_a_fast_endpoint_has_too_much_of_moves_to_webhooks_deliver(
+    webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
+) -> None:
+    """More than it answers within a second would hold up the events of others, which share its partitions."""
+    receiver.answer = Reply(200, delay_s=0.02)
+    busy = make_merchant(receiver.url)
+    busy.create_events(600)
+    two_at_a_time = replace(webhooks.settings.webhooks, in_flight_per_application=2)
+    narrow = Webhooks(replace(webhooks.settings, webhooks=two_at_a_time))
+    reader = TopicReader(webhooks.settings.kafka, WEBHOOKS_DELIVER.name)
+    with narrow.running_with_relay(*FIRST_TRY):
+        moved = reader.read(100)
+    reader.close()
+    assert {isinstance(one, DeliveryDue) and (one.application_id, one.step) for one in moved} == {
+        (busy.id, 1)
+    }
+    with webhooks.running_with_relay(*FIRST_TRY, "deliver"):
+        eventually(lambda: busy.statuses() == {"succeeded": 600})
 
 
 def test_a_record_of_another_kind_among_the_events_is_a_dead_letter(

@@ -54,7 +54,7 @@ def test_webhook_whose_key_cannot_be_unwrapped_waits_and_the_others_go_on(
     waiting_receiver = make_receiver()
     known = Merchant(database, _new_process_box(kms_settings), make_receiver().url)
     waiting = Merchant(database, _new_process_box(kms_settings), waiting_receiver.url)
-    with Webhooks(kms_settings).running_with_relay(*FIRST_TRY):
+    with Webhooks(kms_settings).running_with_relay(*FIRST_TRY, "deliver"):
         known.create_event()
         eventually(lambda: known.statuses() == {"succeeded": 1})
         pauses = _count_pauses()
@@ -105,7 +105,7 @@ def test_consumer_pauses_if_too_many_deliveries_wait_for_their_keys(
     pauses = _count_pauses()
     for _count in range(5):
         merchant.create_event()
-    with Webhooks(kms_settings).running_with_relay(*FIRST_TRY):
+    with Webhooks(kms_settings).running_with_relay(*FIRST_TRY, "deliver"):
         eventually(lambda: _count_pauses() >= pauses + 4)
         assert receiver.requests == []
         kms.is_away = False

@@ -3,6 +3,7 @@
 The response times of an endpoint tell how long its queue would take. A queue that would take too long is trimmed: the
 surplus goes to the slow pipeline, so an endpoint that hangs or is slow holds up nobody but itself. The slow pipeline
 publishes its surplus to its own topic again, so that applications with a short queue are not stuck behind long ones.
+Intake publishes what a fast endpoint has too much of to webhooks.deliver, where records are in order of application.
 Pure; callers pass the time.
 """
 
@@ -138,9 +139,16 @@ class ApplicationQueues(Generic[T]):
         """Remove and return the items that would wait too long here. They belong on the slow pipeline's topic."""
         if not self._has_slow_pipeline and not self._must_trim_slow(now):
             return []
+        return self._trim_to(self._max_length, now)
+
+    def trim_fast(self, now: float) -> list[T]:
+        """Remove and return the items that would wait too long here, although their endpoint is fast."""
+        return self._trim_to(self._max_fast_length, now)
+
+    def _trim_to(self, max_length: Callable[[ApplicationQueue[T], float], int | None], now: float) -> list[T]:
         surplus: list[T] = []
         for application, queue in list(self._non_empty.items()):
-            limit = self._max_length(queue, now)
+            limit = max_length(queue, now)
             if limit is not None and len(queue.queued) > limit:
                 items = list(queue.queued)
                 surplus.extend(items[limit:])
@@ -162,7 +170,15 @@ class ApplicationQueues(Generic[T]):
         response_time_s = queue.response_time_s(now)
         if response_time_s < FIRST_UNANSWERED_S or (response_time_s < FAST_RESPONSE_S and queue.typical_s):
             return None
-        return min(MAX_QUEUE_LENGTH, int(MAX_QUEUE_WAIT_S * self._slots_of(queue) / response_time_s))
+        return min(MAX_QUEUE_LENGTH, self._length_for(response_time_s, queue))
+
+    def _max_fast_length(self, queue: ApplicationQueue[T], now: float) -> int | None:
+        response_time_s = queue.response_time_s(now)
+        return self._length_for(response_time_s, queue) if response_time_s else None
+
+    def _length_for(self, response_time_s: float, queue: ApplicationQueue[T]) -> int:
+        """Return how many responses an endpoint gives in MAX_QUEUE_WAIT_S."""
+        return int(MAX_QUEUE_WAIT_S * self._slots_of(queue) / response_time_s)
 
     def _slots_of(self, queue: ApplicationQueue[T]) -> int:
         """Return how many slots the application may use now. Many busy applications share all slots equally."""

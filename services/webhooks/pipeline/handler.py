@@ -19,7 +19,13 @@ from services.webhooks.pipeline.application_queues import ApplicationQueues
 from services.webhooks.pipeline.batches import BatchStage, LookupQueue, RecordQueue
 from services.webhooks.pipeline.lookup import DeliveryLookup, SecretError
 from services.webhooks.pipeline.next_action import Drop, NextAction, Reject, Send
-from services.webhooks.pipeline.recording import Completed, MoveToSlow, RecordAction, Recorder
+from services.webhooks.pipeline.recording import (
+    Completed,
+    MoveToDeliver,
+    MoveToSlow,
+    RecordAction,
+    Recorder,
+)
 from services.webhooks.pipeline.tries import (
     TryInProgress,
     TryKey,
@@ -49,10 +55,6 @@ _DRAIN_S = 5.0
 _DRAIN_RECORDS_S = 4.0
 
 _log = logging.getLogger(__name__)
-
-
-class UnexpectedDeliveryMessageError(Exception):
-    """The message of a record does not belong on its topic."""
 
 
 class DeliveryPipeline:
@@ -105,10 +107,9 @@ class DeliveryPipeline:
         return max(0, self._max_tries - len(self._tries))
 
     def handle(self, tasks: Sequence[Task]) -> None:
-        """Raises UnexpectedDeliveryMessageError, before it takes anything, if a message does not belong here."""
-        for task, message in [(task, self._requested_try(task)) for task in tasks]:
+        for task in tasks:
+            message = self._requested_try(task)
             if message is None:
-                task.done()
                 continue
             known = self._tries.get(try_key(message))
             if known is not None:  # a duplicate of a try in progress
@@ -120,13 +121,17 @@ class DeliveryPipeline:
             self._to_look_up.add(one)
 
     def _requested_try(self, task: Task) -> TryMessage | IntentEvent | None:
-        """Return the message, or None if it is an event that merchants do not receive."""
+        """Return the message, or None if the record requests no try: then it is done, or rejected."""
         message = task.message
         if self._reads_events and isinstance(message, IntentEvent):
-            return message if message.type in EVENTS else None
-        if self._reads_events or not isinstance(message, DeliveryDue | ResendRequested):
-            raise UnexpectedDeliveryMessageError(f"{type(message).__name__} requests no try")
-        return message
+            if message.type in EVENTS:
+                return message
+            task.done()
+        elif isinstance(message, DeliveryDue | ResendRequested) and not self._reads_events:
+            return message
+        else:
+            task.reject(f"{type(message).__name__} requests no try here")
+        return None
 
     def poll(self, wait_s: float) -> float:
         if not self._tries:
@@ -177,6 +182,9 @@ class DeliveryPipeline:
         now = monotonic()
         for one in self._queues.trim(now):
             self._to_record.add(one, MoveToSlow())
+        if self._reads_events:
+            for one in self._queues.trim_fast(now):
+                self._to_record.add(one, MoveToDeliver())
         for slot, one in self._queues.next_to_send(now):
             one.slot = slot
             if now - one.looked_up_at > _LOOKUP_VALID_S:
@@ -224,7 +232,14 @@ class DeliveryPipeline:
             self._to_record.add(one, action)
 
     def _handle_error(self, one: TryInProgress, error: Exception) -> None:
-        """Look it up again later if only its key is missing for now. Otherwise the consumer decides about the error."""
+        """Look it up again later if only its key is missing for now. Otherwise the consumer decides about the error.
+
+        Intake leaves both to the pipeline of later tries, where partitions are not shared by all applications.
+        """
+        if one.event is not None:
+            self._release_slot(one)
+            self._to_record.add(one, MoveToDeliver())
+            return
         if not isinstance(error, KeysUnavailableError) or self._to_look_up.postponed >= _MAX_WITHOUT_KEY:
             self._requeue([one], error)
             return

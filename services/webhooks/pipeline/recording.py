@@ -21,7 +21,7 @@ from services.webhooks.metrics import (
     SET_ASIDE,
     TRIES,
 )
-from services.webhooks.outgoing import publish, to_dead, to_delay, to_requeue, to_slow
+from services.webhooks.outgoing import publish, to_dead, to_delay, to_deliver, to_requeue, to_slow
 from services.webhooks.pipeline.next_action import (
     FailWithoutUrl,
     NextAction,
@@ -60,7 +60,12 @@ class MoveToSlow:
     """The queue of its application is too long: publish the try to the slow pipeline."""
 
 
-RecordAction = Completed | MoveToSlow | Requeue | PublishExhausted | FailWithoutUrl | SetAside
+@dataclass(frozen=True, slots=True)
+class MoveToDeliver:
+    """Intake cannot make this first try soon: publish it to the pipeline of later tries."""
+
+
+RecordAction = Completed | MoveToSlow | MoveToDeliver | Requeue | PublishExhausted | FailWithoutUrl | SetAside
 
 
 class Recorder:
@@ -154,6 +159,8 @@ def _after_action(
     if isinstance(action, MoveToSlow):
         MOVED_TO_SLOW.inc()
         yield to_slow(one.message, one.trace)
+    elif isinstance(action, MoveToDeliver) and isinstance(one.message, DeliveryDue):
+        yield to_deliver(one.message, one.trace)
     elif isinstance(action, PublishExhausted):
         yield _exhausted(one)
     elif isinstance(action, Requeue) and delivery is not None and delivery.next_due_at is not None:
