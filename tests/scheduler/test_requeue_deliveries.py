@@ -150,7 +150,7 @@ class TestOverdue:
     def test_requeued_record_names_the_delivery_and_its_step(
         self, line: Line, job: DeliveryRequeue, tables: Tables, relays: Relays
     ) -> None:
-        """The webhook service reads the same record that intake would have written."""
+        """The webhook service treats the record like that of a retry."""
         (made,) = tables.deliveries(overdue_s=LONG_OVERDUE_S, step=7)
         ((due_at,),) = tables.run("select next_due_at from webhook_deliveries")
         job.run_once()

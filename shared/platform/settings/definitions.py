@@ -37,8 +37,8 @@ class KeyPurpose(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     url: str = field(repr=False)
-    pool_size: int = 8
-    """Connections a process may hold."""
+    pool_size: int = 10
+    """Connections a process may hold. The webhooks need two for each of four pipelines, and one for the clock."""
     connect_timeout_s: int = 3
     pool_timeout_s: float = 2.0
     """How long a caller waits for a free connection before it gets DatabaseUnavailableError."""
