@@ -72,7 +72,7 @@ bench: setup-dev ## run the benchmarks, print a table and write $STACK_DIR/bench
 
 bench-profile: setup-dev ## write a flame graph of one measurement to $STACK_DIR/NAME.svg (NAME=webhooks)
 	@mkdir -p "$${STACK_DIR:-.run}"
-	$(BIN)/py-spy record --subprocesses --rate 200 --output "$${STACK_DIR:-.run}/$(NAME).svg" -- $(BIN)/python -m bench $(NAME)
+	$(BIN)/py-spy record --subprocesses --nonblocking --rate 200 --output "$${STACK_DIR:-.run}/$(NAME).svg" -- $(BIN)/python -m bench $(NAME)
 
 chaos: setup-dev ## payments on a real stack under faults, and a verdict (DURATION=180, SEED=…, BROKERS=3, ARGS=--no-faults)
 	@exec $(BIN)/python -m chaos $(if $(DURATION),--duration $(DURATION)) $(if $(SEED),--seed $(SEED)) \

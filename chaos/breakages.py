@@ -147,8 +147,8 @@ def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
         new="    if delivery.status is DeliveryStatus.FAILED:\n",
         harm="A record that is read again is sent again, although its delivery has succeeded.",
         rules=("no-request-after-recorded-success",),
-        duration=300,
-        seed=218,  # resets webhooks.deliver to the beginning after 262 s, and does not delete it before
+        duration=240,
+        seed=269,  # resets webhooks.intake to the beginning after 169 s, and does not delete its topic before
     ),
     Breakage(
         name="events of paused applications dropped",

@@ -32,7 +32,6 @@ from services.webhooks.pipeline.tries import (
     TryMessage,
     end_try_span,
     start_try_span,
-    try_key,
 )
 from shared.domain.deliveries.try_results import EVENTS, PROXY_FAILURES
 from shared.domain.messages import DeliveryDue, IntentEvent, ResendRequested
@@ -111,13 +110,12 @@ class DeliveryPipeline:
             message = self._requested_try(task)
             if message is None:
                 continue
-            known = self._tries.get(try_key(message))
-            if known is not None:  # a duplicate of a try in progress
+            one = TryInProgress(message, task)
+            known = self._tries.setdefault(one.key, one)
+            if known is not one:  # a duplicate of a try in progress
                 known.tasks.append(task)
                 known.is_revoked = False  # its partition is assigned to this process again
                 continue
-            one = TryInProgress(message, task)
-            self._tries[one.key] = one
             self._to_look_up.add(one)
 
     def _requested_try(self, task: Task) -> TryMessage | IntentEvent | None:

@@ -92,13 +92,15 @@ def create_deliveries(cursor: Cursor[Any], events: Sequence[IntentEvent]) -> dic
 
     Nothing is created for an event that differs from the database. Of several with one id, only one is looked at.
     """
-    claims = {str(event.id): event for event in sorted(events, key=lambda event: event.id)}
+    claims = {str(event.id): event for event in events}
+    ids = sorted(claims)
+    claimed = [claims[each] for each in ids]
     values = [
-        key_array(list(claims)),
-        text_array(str(event.intent_uuid) for event in claims.values()),
-        text_array(str(event.application_id) for event in claims.values()),
-        text_array(str(event.seq) for event in claims.values()),
-        text_array(event.type for event in claims.values()),
+        key_array(ids),
+        text_array(str(event.intent_uuid) for event in claimed),
+        text_array(str(event.application_id) for event in claimed),
+        text_array(str(event.seq) for event in claimed),
+        text_array(event.type for event in claimed),
     ]
     created = [parse_delivery(row) for row in _CREATE_DELIVERIES.fetch_all(cursor, values)]
     QUEUED.inc(len(created))

@@ -16,22 +16,18 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _ABANDONED = "abandoned"
 
 
-def try_key(message: TryMessage | IntentEvent) -> TryKey:
+def _key(message: TryMessage | IntentEvent, application_id: str) -> TryKey:
     """Return what identifies the try: the delivery id, with the step or the resend id, and the application.
 
     The application, and all that a record says of an event, are part of it so that a record with something wrong is not
     taken for a duplicate of the true record.
     """
-    application = str(message.application_id)
     if isinstance(message, IntentEvent):
-        return (
-            str(message.id),
-            FIRST_STEP,
-            f"{application} {message.intent_uuid} {message.seq} {message.type}",
-        )
+        claims = f"{application_id} {message.intent_uuid} {message.seq} {message.type}"
+        return str(message.id), FIRST_STEP, claims
     if isinstance(message, DeliveryDue):
-        return str(message.id), message.step, application
-    return str(message.delivery_id), str(message.id), application
+        return str(message.id), message.step, application_id
+    return str(message.delivery_id), str(message.id), application_id
 
 
 class TryInProgress:
@@ -61,8 +57,8 @@ class TryInProgress:
             if isinstance(message, IntentEvent)
             else message
         )
-        self.key = try_key(message)
         self.application_id = str(message.application_id)
+        self.key = _key(message, self.application_id)
         self.tasks = [task]
         """The record that requests this try, and its duplicates. All are done when the try is."""
         self.delivery: DeliveryState | None = None
