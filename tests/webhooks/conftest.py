@@ -10,6 +10,7 @@ import pytest
 from services.scheduler.jobs.relay import OutboxRelay
 from services.webhooks import delay
 from services.webhooks.consumers import ConsumerDefinition, ConsumerFactory, select_consumers
+from services.webhooks.pipeline import application_queues
 from shared.domain.kafka_principals import SCHEDULER, WEBHOOKS
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
@@ -134,3 +135,10 @@ def make_merchant(database: Database, webhook_settings: Settings) -> MakeMerchan
 @pytest.fixture
 def merchant(make_merchant: MakeMerchant, receiver: Receiver) -> Merchant:
     return make_merchant(receiver.url)
+
+
+@pytest.fixture
+def every_endpoint_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine none responds fast."""
+    for limit in ("FAST_RESPONSE_S", "UNANSWERED_S", "FIRST_UNANSWERED_S"):
+        monkeypatch.setattr(application_queues, limit, 10.0)

@@ -119,6 +119,7 @@ def test_what_exceeds_the_queue_of_a_hanging_endpoint_moves_to_the_slow_pipeline
     assert {isinstance(one, DeliveryDue) and one.application_id for one in moved} == {hanging.id}
 
 
+@pytest.mark.usefixtures("every_endpoint_is_fast")
 def test_what_a_fast_endpoint_has_too_much_of_moves_to_webhooks_deliver(
     webhooks: Webhooks, make_merchant: MakeMerchant, receiver: Receiver
 ) -> None:

@@ -98,16 +98,11 @@ def test_hanging_endpoint_in_the_slow_pipeline_delays_no_other(
     assert len(slow_receiver.requests) == 800
 
 
+@pytest.mark.usefixtures("every_endpoint_is_fast")
 def test_fast_endpoint_does_not_use_the_slow_pipeline(
-    webhooks: Webhooks,
-    make_merchant: MakeMerchant,
-    make_receiver: MakeReceiver,
-    monkeypatch: pytest.MonkeyPatch,
+    webhooks: Webhooks, make_merchant: MakeMerchant, make_receiver: MakeReceiver
 ) -> None:
     """However many webhooks it gets: the detour would only cost time."""
-    # On a busy machine no endpoint responds fast.
-    for limit in ("FAST_RESPONSE_S", "UNANSWERED_S", "FIRST_UNANSWERED_S"):
-        monkeypatch.setattr(application_queues, limit, 10.0)
     receiver = make_receiver()
     merchant = make_merchant(receiver.url)
     merchant.create_events(3000)
