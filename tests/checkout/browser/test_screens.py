@@ -5,7 +5,7 @@ from playwright.sync_api import ViewportSize, expect
 
 from shared.domain.applications.registry import NewApplication
 from tests.accessibility import unreachable_content
-from tests.browser import PHONE, SMALL_PHONE
+from tests.browser import DESKTOP, PHONE, SMALL_PHONE
 from tests.checkout.browser import page_texts
 from tests.checkout.browser.page_states import ready
 from tests.checkout.browser.page_texts import LANGUAGES
@@ -47,6 +47,21 @@ def test_payment_on_a_phone(
     shopper.enter_code("111111")
     shopper.sees(page_texts.PAID)
     expect(shopper.title(page_texts.PAID)).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("viewport", [SMALL_PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_banner_of_a_test_payment_is_a_line_or_two_above_everything(
+    pages: CheckoutWorld, shoppers: Shoppers, viewport: ViewportSize
+) -> None:
+    """Regression: on a wide screen it took the place of the form's first half."""
+    tab = shoppers.come(ready(pages), "en", viewport=viewport)
+    tab.sees(page_texts.READY)
+    banner, band = (tab.page.locator(each).bounding_box() for each in (".test-banner", ".band"))
+    assert banner is not None
+    assert band is not None
+    assert (banner["x"], banner["y"], banner["width"]) == (0, 0, viewport["width"])
+    assert banner["height"] < 80
+    assert band["y"] == pytest.approx(banner["height"], abs=1)
 
 
 def test_page_has_a_light_and_a_dark_mode(pages: CheckoutWorld, shoppers: Shoppers) -> None:
