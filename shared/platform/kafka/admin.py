@@ -16,6 +16,7 @@ from shared.platform.settings import KafkaSettings
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # these two alone are untyped
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _RECONNECT_AFTER_S = 30.0
+_RECENT_S = 15.0
 _OFFSETS_TIMEOUT_S = 5.0
 _READINESS_TIMEOUT_S = 1.5
 
@@ -33,13 +34,20 @@ class ReconnectingAdmin:
         self._settings = settings
         self._name = name
         self._client: AdminClient | None = None
-        self._answered_at = monotonic()
+        self._answered_at = 0.0
+        self._created_at = 0.0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether Kafka has answered lately; consumers ask it every few seconds."""
+        return monotonic() - self._answered_at < _RECENT_S
 
     def client(self) -> AdminClient:
         """Return the client. Do not keep it: the next call may return another, and this one's answers never come."""
-        if self._client is None or monotonic() - self._answered_at > _RECONNECT_AFTER_S:
+        silent_since = max(self._answered_at, self._created_at)
+        if self._client is None or monotonic() - silent_since > _RECONNECT_AFTER_S:
             self._client = clients.admin(self._settings, self._name)
-            self._answered_at = monotonic()
+            self._created_at = monotonic()
         self._client.poll(0)  # handles its events, which would pile up otherwise
         return self._client
 

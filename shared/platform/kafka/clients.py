@@ -8,7 +8,6 @@ from time import monotonic
 from typing import Any, Final
 
 import confluent_kafka
-from confluent_kafka import KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from shared.platform.kafka.errors import KafkaUnavailableError
@@ -33,7 +32,8 @@ _log.addFilter(RefusedLoginFilter())
 _log.addFilter(IgnoredPropertyFilter())
 
 ClientConfig = dict[str, str | int | float | bool]
-OnCommit = Callable[[KafkaError | None, list[TopicPartition]], None]
+Callbacks = Mapping[str, Callable[..., None]]
+"""By the name of their property, such as `on_commit`."""
 
 
 def producer(settings: KafkaSettings, name: str, **special: str | int) -> confluent_kafka.Producer:
@@ -59,12 +59,12 @@ def producer(settings: KafkaSettings, name: str, **special: str | int) -> conflu
 
 
 def consumer(
-    settings: KafkaSettings, group: str, on_commit: OnCommit | None = None, **special: str | int
+    settings: KafkaSettings, group: str, callbacks: Callbacks | None = None, **special: str | int
 ) -> confluent_kafka.Consumer:
-    """Create a member of `group`. Offsets are committed by hand; `on_commit` is told the result of each commit."""
+    """Create a member of `group`. Offsets are committed by hand. The callbacks are called while it is polled."""
     config = {
         **_common(settings, group),
-        **({"on_commit": on_commit} if on_commit else {}),
+        **(callbacks or {}),
         "group.id": group_name(settings, group),
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,

@@ -25,7 +25,7 @@ from shared.platform.kafka.progress import ConsumerProgress
 from shared.platform.kafka.records import AssignedPartition, Decode, Record, Task
 from shared.platform.kafka.recreated_topics import RecreatedTopicDetector
 from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS
-from shared.platform.kafka.stall_recovery import StallRecovery
+from shared.platform.kafka.stall_recovery import GroupMembership, StallRecovery
 from shared.platform.logs import log_context
 from shared.platform.settings import KafkaSettings
 
@@ -33,6 +33,7 @@ FAILURES_BEFORE_DEAD = 3
 _TOPIC_MISSING = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
 _REFUSED_RETRY_S = 30.0
 _POLL_S = 0.5
+_STATISTICS_EVERY_MS = 10_000
 _HANDLER_POLL_S = 0.005
 """A record that arrives while the handler is waited for has to wait, too."""
 _MAX_READY = 1000
@@ -55,7 +56,6 @@ class ConsumerLoop:
         *,
         decode: Decode,
     ) -> None:
-        self._new_client = partial(clients.consumer, settings, group)
         self._group = clients.group_name(settings, group)
         self._topics = [clients.topic_name(settings, topic) for topic in topics]
         self._handler = handler
@@ -63,8 +63,16 @@ class ConsumerLoop:
         self._decode = decode
         self._assignment = Assignment()
         self._committer = OffsetCommitter(self._assignment)
-        self._consumer = self._new_client(on_commit=self._committer.on_commit)
         self._admin = ReconnectingAdmin(settings, group)
+        self._membership = GroupMembership(self._group, self._admin)
+        self._new_client = partial(
+            clients.consumer,
+            settings,
+            group,
+            {"on_commit": self._committer.on_commit, "stats_cb": self._membership.read_statistics},
+            statistics_interval_ms=_STATISTICS_EVERY_MS,
+        )
+        self._consumer = self._new_client()
         self._recreated_topics = RecreatedTopicDetector(self._admin, self._topics)
         self.progress = ConsumerProgress(self._group, self._admin)
         self._stall_recovery = StallRecovery(self._group)
@@ -104,7 +112,8 @@ class ConsumerLoop:
         observed = self.progress.observe(self._consumer, self._assignment.all())
         # The client reports a missing ACL once, and does not always notice that it was added.
         is_to_ask_again = self._refused_until is not None and monotonic() > self._refused_until
-        if self._stall_recovery.recover(self._consumer, observed) or is_to_ask_again:
+        is_stalled = self._stall_recovery.recover(self._consumer, observed) or self._membership.is_lost()
+        if is_stalled or is_to_ask_again:
             self._replace_client()
 
     def _subscribe(self) -> None:
@@ -117,7 +126,7 @@ class ConsumerLoop:
         self._refused_until = None
         self._leave()
         self._consumer.close()
-        self._consumer = self._new_client(on_commit=self._committer.on_commit)
+        self._consumer = self._new_client()
         self._subscribe()
 
     def _wait_s(self) -> float:

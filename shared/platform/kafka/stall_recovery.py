@@ -1,5 +1,6 @@
-"""Repairs a Kafka client that has stopped fetching: its partitions have records, and none arrive."""
+"""Repairs a Kafka client that has stopped consuming: no records arrive, or it never comes back into its group."""
 
+import json
 import logging
 from collections.abc import Sequence
 from time import monotonic
@@ -7,17 +8,20 @@ from time import monotonic
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from prometheus_client import Counter
 
+from shared.platform.kafka.admin import ReconnectingAdmin
 from shared.platform.kafka.progress import PartitionProgress
 
 RECOVERIES = Counter(
     "mizan_consumer_stall_recoveries",
-    "Times that a client which fetched nothing was made to: by a seek, or by a new client",
+    "Times that a client which no longer consumed was made to: by a seek, or by a new client",
     ["group", "action"],
 )
 
 SEEK_AFTER_S = 10.0
 REPLACE_AFTER_S = 10.0
 """After a seek."""
+JOIN_LIMIT_S = 150.0
+"""Longer than any rebalance: it waits for a consumer that does not poll, for `max.poll.interval.ms` at most."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,3 +73,33 @@ class StallRecovery:
             consumer.seek(TopicPartition(topic, partition, offset))
         except KafkaException as error:
             _log.warning("%s: the seek failed: %s", self._group, error)
+
+
+class GroupMembership:
+    """Notices a client that stays outside its group although Kafka answers, so that it can be replaced.
+
+    Seen with librdkafka 2.16 after coordinators had moved for minutes: its requests to the coordinator timed out before
+    they were sent, again and again. It reports no error, and without partitions nothing looks stalled.
+    """
+
+    def __init__(self, group: str, admin: ReconnectingAdmin) -> None:
+        self._group = group
+        self._admin = admin
+        self._outside_since: float | None = None
+
+    def read_statistics(self, statistics: str) -> None:
+        """Take over the state that the client reports."""
+        group = json.loads(statistics).get("cgrp", {})
+        if group.get("join_state") == "steady" or not self._admin.is_answered:
+            self._outside_since = None
+        elif self._outside_since is None:
+            self._outside_since = monotonic()
+
+    def is_lost(self) -> bool:
+        """Return whether the client has to be replaced."""
+        if self._outside_since is None or monotonic() - self._outside_since < JOIN_LIMIT_S:
+            return False
+        _log.error("%s: the Kafka client does not join its group; replacing it", self._group)
+        RECOVERIES.labels(self._group, "new_client").inc()
+        self._outside_since = None
+        return True

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from math import inf
 from threading import Event
 from time import monotonic, time
@@ -12,7 +13,14 @@ import pytest
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.messages import decode
 from shared.platform.database.pool import DatabaseUnavailableError
-from shared.platform.kafka import clients, consumer_loop, progress, stall_recovery
+from shared.platform.kafka import (
+    admin,
+    clients,
+    consumer_loop,
+    progress,
+    recreated_topics,
+    stall_recovery,
+)
 from shared.platform.kafka.assignment import topic_partitions
 from shared.platform.kafka.consumer_loop import ConsumerLoop
 from shared.platform.kafka.errors import KafkaUnavailableError
@@ -319,3 +327,67 @@ def test_consumer_that_cannot_determine_its_lag_is_reported(
         finally:
             killable_engines.kafka.resume()
         eventually(lambda: not problem_of(loop))
+
+
+@pytest.fixture
+def quick_kafka(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Kafka:
+    """Its clients tell their state ten times a second, and have two seconds to join their group."""
+    monkeypatch.setattr(stall_recovery, "JOIN_LIMIT_S", 2.0)
+    monkeypatch.setattr(recreated_topics, "_CHECK_EVERY_S", 0.1)
+    kafka.settings = replace(
+        kafka.settings, client={**kafka.settings.client, "statistics.interval.ms": "100"}
+    )
+    return kafka
+
+
+def never_join(loop: ConsumerLoop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first client stays outside the group, as one that waits for ever for the coordinator."""
+    subscribe = loop._subscribe
+    monkeypatch.setattr(loop, "_subscribe", lambda: monkeypatch.setattr(loop, "_subscribe", subscribe))
+
+
+def test_client_that_never_joins_its_group_is_replaced(
+    quick_kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = Collector()
+    loop = quick_kafka.loop(BatchHandler(done))
+    never_join(loop, monkeypatch)
+    quick_kafka.put([event(n) for n in range(8)])
+    with running(loop):
+        eventually(lambda: quick_kafka.committed() == 8)
+    assert sorted(done.seen) == list(range(8))
+    assert recoveries(loop)["new_client"] >= 1
+
+
+def test_member_without_partitions_is_not_replaced(
+    quick_kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The group has one consumer more than the topic has partitions."""
+    loops = [quick_kafka.loop(BatchHandler(Collector())) for _ in range(WORK.partitions + 1)]
+    with running(*loops):
+        eventually(lambda: quick_kafka.members() == WORK.partitions)
+        monkeypatch.setattr(stall_recovery, "JOIN_LIMIT_S", 0.0)
+        stays_ready(loops[0])
+    assert recoveries(loops[0])["new_client"] == 0
+
+
+@pytest.mark.kills
+def test_client_outside_its_group_is_kept_while_kafka_does_not_respond(
+    quick_kafka: Kafka, killable_engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new one could not join either."""
+    monkeypatch.setattr(admin, "_RECENT_S", 1.0)
+    loop = quick_kafka.loop(BatchHandler(Collector()))
+    with running(loop):
+        eventually(loop._assignment.all)
+        killable_engines.kafka.suspend()
+        try:
+            eventually(lambda: not loop._assignment.all())
+            until = monotonic() + 4.0
+            eventually(lambda: monotonic() > until)
+            # Once Kafka responds, it can take longer to join: the group waits for its lost member.
+            monkeypatch.setattr(stall_recovery, "JOIN_LIMIT_S", inf)
+        finally:
+            killable_engines.kafka.resume()
+        eventually(loop._assignment.all)
+    assert recoveries(loop)["new_client"] == 0
