@@ -104,8 +104,8 @@ def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
     Breakage(
         name="outbox rows dropped",
         file="services/scheduler/jobs/relay.py",
-        old="            connection.execute(_DELETE, ([row.id for row in confirmed],))\n",
-        new='            connection.execute("delete from outbox")\n',
+        old="        session.connection.execute(_DELETE, ([row.id for row in confirmed],))\n",
+        new='        session.connection.execute("delete from outbox")\n',
         harm="The relay also deletes the rows that were added while it waited for Kafka, and never publishes them.",
         rules=("resend-is-one-try",),
         duration=120,

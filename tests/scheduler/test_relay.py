@@ -152,10 +152,26 @@ def test_relay_reconnects_when_the_server_became_a_standby(
     with pytest.raises(DatabaseUnavailableError, match="standby"):
         relay.run_once()
     assert outbox.waiting() == 1
-    relay.run_once()
-    assert outbox.waiting() == 0
+    eventually(lambda: relay.run_once() == 0 and outbox.waiting() == 0)
     assert [event.intent_uuid for event in reader.events(1)] == [intent]
     relay.close()
+
+
+def test_failed_relay_leaves_the_rows_to_another(outbox: Outbox, relays: Relays, reader: TopicReader) -> None:
+    """It pauses for longer and longer after each failure; nobody has to wait for that."""
+    failing, other = relays.make(), relays.make()
+    failing.run_once()
+    intent = outbox.create()
+    assert other.run_once() == relay_module._STANDBY_PAUSE_S
+    session = failing._session
+    assert session is not None
+    session.connection.execute("set default_transaction_read_only = on")
+    with pytest.raises(DatabaseUnavailableError):
+        failing.run_once()
+    eventually(lambda: other.run_once() == 0 and outbox.waiting() == 0, within=5)
+    assert [event.intent_uuid for event in reader.events(1)] == [intent]
+    failing.close()
+    other.close()
 
 
 @pytest.mark.kills
@@ -205,14 +221,13 @@ def test_one_relay_is_active_and_a_standby_takes_over(
         except BaseException as error:  # noqa: BLE001  handed to the test
             outcome.append(error)
 
-    waiting_inside = """from pg_stat_activity where application_name = 'mizan-relay'
-                        and state = 'idle in transaction' and datname = current_database()"""
+    active = f"from pg_locks where locktype = 'advisory' and objid = {relay_module._RELAY_LOCK & 0xFFFFFFFF}"
     thread = Thread(target=turn, daemon=True)
     thread.start()
     with admin_database.cursor() as connection:
-        eventually(lambda: connection.execute(f"select {waiting_inside}".encode()).rowcount)
+        eventually(lambda: connection.execute(f"select {active}".encode()).rowcount)
         assert second.run_once() == relay_module._STANDBY_PAUSE_S
-        connection.execute(f"select pg_terminate_backend(pid) {waiting_inside}".encode())
+        connection.execute(f"select pg_terminate_backend(pid) {active}".encode())
     thread.join(30)
     assert [type(error) for error in outcome] == [DatabaseUnavailableError]
     killable_engines.kafka.start()
@@ -255,8 +270,8 @@ def test_stalled_relay_loses_its_session(
     relays: Relays,
     reader: TopicReader,
 ) -> None:
-    """PostgreSQL ends the idle transaction of a relay that does not keep it alive, so that another takes over."""
-    monkeypatch.setattr("shared.platform.database.connections.IDLE_IN_TRANSACTION_S", 1)
+    """PostgreSQL ends the idle session of a relay that does not keep it alive, so that another takes over."""
+    monkeypatch.setattr(relay_module, "_STALL_LIMIT_S", 1)
     monkeypatch.setattr(relay_module, "_KEEP_ALIVE_EVERY_S", 3)
     killable_engines.kafka.kill()
     outbox.create()

@@ -1,8 +1,8 @@
 """The outbox relay: publishes committed rows in order, and deletes them once Kafka has confirmed them.
 
-One transaction under an advisory lock selects the rows, produces them, waits for the delivery reports and deletes
-them. So one relay is active, the others stand by, and a relay that lost its session deletes nothing. A crash can
-publish rows twice; it never loses one.
+The session of the active relay holds an advisory lock, and the others stand by. It selects the rows, produces them,
+waits for the delivery reports and deletes them, all in this session: a relay that lost it has lost the lock, and
+deletes nothing. A crash can publish rows twice; it never loses one.
 """
 
 import logging
@@ -38,9 +38,10 @@ QUARANTINED = Gauge(
 )
 
 BATCH = 4000
-# Any fixed number; the relay that holds this lock is the active one.
+# Any fixed number; the relay whose session holds this lock is the active one.
 _RELAY_LOCK = 0x6D697A616E_01
-# Well within IDLE_IN_TRANSACTION_S: a relay that stalls longer than that loses its session, and another takes over.
+_STALL_LIMIT_S = 15
+"""PostgreSQL ends the session of a relay that does nothing for so long, and another takes over."""
 _KEEP_ALIVE_EVERY_S = 5
 _CONFIRM_LIMIT_S = 30
 """Then a new client sends the rows. One that has waited since all of Kafka was lost may wait for ever."""
@@ -49,12 +50,11 @@ _POLL_S = 0.25
 _STANDBY_PAUSE_S = 0.5
 
 _LISTEN = f"listen {CHANNEL}"
-_PEEK = "select from outbox limit 1"
-# A standby has rows and gives the lock, too: without this check its rows would be published again and again.
-_LOCK = "select current_setting('transaction_read_only')::boolean, pg_try_advisory_xact_lock(%s)"
-_SELECT_OLDEST = "select id, topic, key, payload, trace from outbox order by id limit %s"
-_SELECT_OLDEST_NOT_QUARANTINED = """
-select id, topic, key, payload, trace from outbox
+_LOCK = "select from pg_try_advisory_lock(%s) as has_it where has_it"
+_COLUMNS = "id, topic, key, payload, trace, (select current_setting('transaction_read_only')::boolean) as is_read_only"
+_SELECT_OLDEST = f"select {_COLUMNS} from outbox order by id limit %s"
+_SELECT_OLDEST_NOT_QUARANTINED = f"""
+select {_COLUMNS} from outbox
 where not exists (select from unnest(%s::text[], %s::text[]) as quarantined (topic, key)
                   where quarantined.topic = outbox.topic and quarantined.key = outbox.key)
 order by id limit %s"""
@@ -68,6 +68,8 @@ class OutboxRow:
     key: str
     payload: str
     trace: str | None
+    is_read_only: bool
+    """It could not be deleted, and would be published again and again."""
 
 
 class RelayStoppedError(Exception):
@@ -82,6 +84,8 @@ class OutboxRelay:
         self._producer = producer
         self._stop = stop
         self._session: PooledConnection | None = None
+        self._is_active = False
+        """Whether the session holds the lock."""
         self._watchdog = StatementWatchdog()
         # For what PostgreSQL does between two calls of the _WaitGuard, as for any transaction.
         self._limit_s = 2 * settings.statement_timeout_s + 1
@@ -97,14 +101,18 @@ class OutboxRelay:
             started = monotonic()
             try:
                 with self._watchdog.watching(session, self._limit_s):
-                    published = self._publish(session) if session.connection.execute(_PEEK).rowcount else 0
-            except ReadOnlySqlTransaction:
-                session.server_is_useless = True  # it is a standby now; a new session finds the primary
+                    self._is_active = self._is_active or _become_active(session.connection)
+                    published = self._publish(session) if self._is_active else 0
+            except BaseException:
+                self._close_session()  # and with it the lock: another relay takes over while this one rests
                 raise
+            if not self._is_active:
+                return _STANDBY_PAUSE_S
             if published == 0:
                 # Dead rows that vacuum may not remove yet make polling an empty table slow: then poll less often.
-                _wait_for_notification(session, max(_POLL_S, 5 * (monotonic() - started)))
-        return _STANDBY_PAUSE_S if published is None else 0
+                seconds = max(_POLL_S, 5 * (monotonic() - started))
+                _wait_for_notification(session, min(seconds, _KEEP_ALIVE_EVERY_S))
+        return 0
 
     def check(self) -> None:
         """Raise QuarantineNotEmptyError while Kafka refuses rows. For /readyz."""
@@ -115,18 +123,15 @@ class OutboxRelay:
         self._watchdog.close()
         self._close_session()
 
-    def _publish(self, session: PooledConnection) -> int | None:
-        """Return how many rows were published; None if another relay is the active one."""
-        connection = session.connection
-        with connection.transaction():
-            is_read_only, is_active = connection.execute(_LOCK, (_RELAY_LOCK,)).fetchone() or (True, False)
-            if is_read_only:
-                raise ReadOnlySqlTransaction("PostgreSQL is a standby and accepts no writes")
-            if not is_active:
-                return None
-            rows = self._select_oldest(connection)
-            confirmed = self._send(rows, session)
-            connection.execute(_DELETE, ([row.id for row in confirmed],))
+    def _publish(self, session: PooledConnection) -> int:
+        """Return how many rows were published."""
+        rows = self._select_oldest(session.connection)
+        if not rows:
+            return 0
+        if rows[0].is_read_only:
+            raise ReadOnlySqlTransaction("PostgreSQL is a standby and accepts no writes")
+        confirmed = self._send(rows, session)
+        session.connection.execute(_DELETE, ([row.id for row in confirmed],))
         self._quarantine.release({(row.topic, row.key) for row in confirmed})
         ROWS.inc(len(confirmed))
         return len(confirmed)
@@ -163,16 +168,23 @@ class OutboxRelay:
             self.name,
             # The table is empty one moment and full the next, so statistics mislead: always use the key.
             enable_seqscan="off",
+            idle_session_timeout=f"{_STALL_LIMIT_S}s",
         )
-        connection = psycopg.connect(self._settings.url, autocommit=True, **arguments)
-        connection.execute(_LISTEN)
-        self._session = PooledConnection(connection)
+        self._session = PooledConnection(psycopg.connect(self._settings.url, autocommit=True, **arguments))
         return self._session
 
     def _close_session(self) -> None:
         if self._session is not None:
             self._session.close()
-            self._session = None
+            self._session, self._is_active = None, False
+
+
+def _become_active(connection: psycopg.Connection[Any]) -> bool:
+    """Return False if another relay is active."""
+    if not connection.execute(_LOCK, (_RELAY_LOCK,)).rowcount:
+        return False
+    connection.execute(_LISTEN)
+    return True
 
 
 def _wait_for_notification(session: PooledConnection, seconds: float) -> None:
