@@ -19,6 +19,7 @@ READS_ITS_OWN_JSON = {
     "shared/domain/intents/intent.py": "metadata that the API has validated",
     "shared/domain/messages.py": "typed, and catches RecursionError",
     "shared/platform/encryption.py": "what we have encrypted",
+    "shared/platform/kafka/stall_recovery.py": "the statistics that librdkafka writes in this process",
     "shared/platform/settings/environment.py": "the stack file, which the launcher writes",
 }
 """Modules that parse JSON in another way, and what makes that safe."""

@@ -10,6 +10,7 @@ from threading import Thread
 from uuid import UUID, uuid4
 
 from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import MemberDescription
 
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.domain.intents.states import EventType
@@ -98,14 +99,19 @@ class Kafka:
 
     def members(self) -> int:
         """Return how many consumers have partitions in the group; 0 while the group is not stable."""
+        return sum(bool(member.assignment.topic_partitions) for member in self._stable_members())
+
+    def joined(self) -> int:
+        """Return how many consumers are in the group, also those without partitions; 0 while it is not stable."""
+        return len(self._stable_members())
+
+    def _stable_members(self) -> list[MemberDescription]:
         (future,) = self._admin.describe_consumer_groups([clients.group_name(self.settings, GROUP)]).values()
         try:
             group = future.result(10)
         except KafkaException:  # a fresh broker is still looking for the group's coordinator
-            return 0
-        if group.state.name != "STABLE":
-            return 0
-        return sum(bool(member.assignment.topic_partitions) for member in group.members)
+            return []
+        return list(group.members) if group.state.name == "STABLE" else []
 
     def dead_letters(self) -> list[DeadLetter]:
         reader = TopicReader(self.settings, DEAD_LETTERS.name)
