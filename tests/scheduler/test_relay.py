@@ -221,7 +221,8 @@ def test_one_relay_is_active_and_a_standby_takes_over(
         except BaseException as error:  # noqa: BLE001  handed to the test
             outcome.append(error)
 
-    active = f"from pg_locks where locktype = 'advisory' and objid = {relay_module._RELAY_LOCK & 0xFFFFFFFF}"
+    active = """from pg_stat_activity join pg_locks using (pid) where application_name = 'mizan-relay'
+                and locktype = 'advisory' and datname = current_database()"""
     thread = Thread(target=turn, daemon=True)
     thread.start()
     with admin_database.cursor() as connection:

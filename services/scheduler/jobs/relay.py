@@ -69,7 +69,7 @@ class OutboxRow:
     payload: str
     trace: str | None
     is_read_only: bool
-    """It could not be deleted, and would be published again and again."""
+    """Whether the session is. Then the row could not be deleted, and would be published again and again."""
 
 
 class RelayStoppedError(Exception):
