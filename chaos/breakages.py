@@ -68,7 +68,7 @@ BREAKAGES: tuple[Breakage, ...] = (
     Breakage(
         name="answered before the commit",
         file="services/api/payment_intents.py",
-        old="            intent, created = self._creates.create_or_find(new)\n",
+        old="            intent, created = self._creates.run(new)\n",
         new="""\
             from threading import Timer
 

@@ -7,7 +7,7 @@ from prometheus_client import Counter
 from werkzeug.exceptions import Forbidden, NotFound
 
 from services.api.authentication import ApiKeyRefusedError, Authentication, TokenRefusedError
-from services.api.batched_creates import BatchedCreates
+from services.api.batched_statements import BatchedCreates, BatchedRetrievals
 from services.api.rate_limit import RateLimit
 from services.api.representation import Representation
 from services.api.request_validation import InvalidRequestError, parse_body, parse_new_intent
@@ -43,6 +43,7 @@ class PaymentIntents:
     ) -> None:
         self._database = database
         self._creates = BatchedCreates(database)
+        self._retrievals = BatchedRetrievals(database)
         self._authentication = authentication
         self._rate_limit = rate_limit
         self._refusal_limit = refusal_limit
@@ -72,7 +73,7 @@ class PaymentIntents:
         except InvalidRequestError as invalid:
             raise self._with_expiry_checked(application_id, invalid) from None
         try:
-            intent, created = self._creates.create_or_find(new)
+            intent, created = self._creates.run(new)
         except store.ExpiryOutsideWindowError:
             raise InvalidRequestError({"expires_at": [OUTSIDE_WINDOW]}) from None
         if created:
@@ -83,10 +84,8 @@ class PaymentIntents:
 
     def retrieve(self, application_id: UUID, uuid: str) -> ApiResponse:
         """Return the intent; raises NotFound, or Forbidden if it belongs to another application."""
-        intent = None
-        if parsed := parse_uuid(uuid):
-            with self._database.cursor() as cursor:
-                intent = store.find_intent(cursor, parsed)
+        parsed = parse_uuid(uuid)
+        intent = self._retrievals.run(parsed) if parsed else None
         if intent is None:
             raise NotFound("There is no payment intent with this uuid.")
         if intent.application_id != application_id:

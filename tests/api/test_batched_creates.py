@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from services.api.batched_creates import BatchedCreates
+from services.api.batched_statements import BatchedCreates
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
 from shared.platform.database.pool import (
@@ -59,9 +59,9 @@ def _create_in_one_batch(
     """Create these while another create has to wait, so that they are queued. Its reference is "first"."""
     first = replace(batch[0], merchant_reference="first")
     with ThreadPoolExecutor(len(batch) + 1) as threads, _uncommitted(database, first):
-        threads.submit(creates.create_or_find, first)
+        threads.submit(creates.run, first)
         eventually(lambda: count_lock_waits(database) == 1)
-        created = [threads.submit(creates.create_or_find, new) for new in batch]
+        created = [threads.submit(creates.run, new) for new in batch]
         eventually(lambda: creates.queued == len(batch))
     assert creates.queued == 0
     return created
@@ -113,7 +113,7 @@ def test_each_intent_of_a_batch_has_its_own_result(
 ) -> None:
     """§4.1 rules 2 to 5: new, repeated, repeated with an expiry that is too soon, and a new one with such an expiry."""
     soon = datetime.now(UTC) + timedelta(minutes=1)
-    existing = creates.create_or_find(new)[0]
+    existing = creates.run(new)[0]
     fresh, repeated, late_repeat, too_soon = _create_in_one_batch(
         creates,
         database,
@@ -197,7 +197,7 @@ def test_an_outage_is_raised_for_every_intent_of_the_batch(
         created = creating.result()
     assert [type(one.exception()) for one in created] == [DatabaseUnavailableError] * 4
     assert written(database) == (2, 2, 2)
-    assert [creates.create_or_find(one)[1] for one in batch] == [True, True, True, False]
+    assert [creates.run(one)[1] for one in batch] == [True, True, True, False]
 
 
 def test_a_batch_that_waits_too_long_for_one_intent_does_not_fail_the_others(
@@ -224,10 +224,10 @@ def test_a_create_that_is_held_up_does_not_hold_up_others_for_long(
     """One waits in PostgreSQL; others are created meanwhile."""
     creates = BatchedCreates(api_database)
     with ThreadPoolExecutor(8) as threads, _uncommitted(database, new):
-        held_up = threads.submit(creates.create_or_find, new)
+        held_up = threads.submit(creates.run, new)
         eventually(lambda: count_lock_waits(database) == 1)
         others = [replace(new, merchant_reference=f"order-{number}") for number in range(2, 30)]
-        assert all(is_new for _, is_new in threads.map(creates.create_or_find, others, timeout=10))
+        assert all(is_new for _, is_new in threads.map(creates.run, others, timeout=10))
         assert not held_up.done()
     assert not held_up.result()[1]
 
@@ -238,7 +238,7 @@ def test_a_single_create_needs_no_batch(
     """It runs at once: nothing would end its wait."""
     monkeypatch.delattr(store, "create_batch")
     for number in range(3):
-        assert creates.create_or_find(replace(new, merchant_reference=f"order-{number}"))[1]
+        assert creates.run(replace(new, merchant_reference=f"order-{number}"))[1]
     assert creates.queued == 0
 
 
@@ -255,7 +255,7 @@ def test_concurrent_batches_of_two_processes_lose_and_double_nothing(
             own = references[number % 4 :: 4]
             Random(number).shuffle(own)
             return [
-                processes[number // 4 % 2].create_or_find(replace(new, merchant_reference=reference))
+                processes[number // 4 % 2].run(replace(new, merchant_reference=reference))
                 for reference in own
             ]
 

@@ -22,7 +22,7 @@ from shared.domain.outbox import WAKE_RELAY_SQL
 from shared.domain.topics import PAYMENT_INTENT_EVENTS
 from shared.platform.database.pool import fetch_scalar
 from shared.platform.database.prepared_statements import PreparedStatement
-from shared.platform.database.stable_plans import quoted_array
+from shared.platform.database.stable_plans import quoted_array, text_array
 from shared.platform.tracing.spans import current_trace
 
 EXPIRY_BATCH = 1000
@@ -100,6 +100,7 @@ _FIND_REPEATED = PreparedStatement(
     f"select {INTENT_COLUMNS} from payment_intents where application_id = $1 and merchant_reference = $2"
 )
 _FIND = PreparedStatement(f"select {INTENT_COLUMNS} from payment_intents where uuid = $1")
+_FIND_BATCH = PreparedStatement(f"select {INTENT_COLUMNS} from payment_intents where uuid = any($1::uuid[])")
 
 _MAY_EXPIRE_AT = f"""
 select {_WITHIN_WINDOW.format("%(expires_at)s")}
@@ -237,6 +238,13 @@ def may_expire_at(
 def find_intent(cursor: Cursor[Any], uuid: UUID) -> Intent | None:
     row = _FIND.fetch_one(cursor, [str(uuid).encode()])
     return None if row is None else parse_intent(row)
+
+
+def find_batch(cursor: Cursor[Any], uuids: Sequence[UUID]) -> list[Intent | None]:
+    """Return for each uuid what find_intent() would."""
+    rows = _FIND_BATCH.fetch_all(cursor, [text_array(map(str, uuids))])
+    found = {intent.uuid: intent for intent in map(parse_intent, rows)}
+    return [found.get(uuid) for uuid in uuids]
 
 
 def _text(string: str | None) -> bytes | None:

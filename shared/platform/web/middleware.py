@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable
+from contextvars import Context
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from prometheus_client import Counter, Histogram
+from structlog.contextvars import bind_contextvars
 
 from shared.platform.logs import log_buffered
 from shared.platform.redaction import redact_text
@@ -13,7 +15,6 @@ from shared.platform.web.health import OPERATIONS_PATHS
 from shared.platform.web.request_context import (
     REQUEST_ID_HEADER,
     assign_request_id,
-    fresh_log_context,
     start_request_span,
 )
 
@@ -49,8 +50,13 @@ class RequestMiddleware:
         self._metrics = RequestMetrics(service)
 
     def __call__(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        # What a request binds, such as ids for its log lines, must not reach the next request of its thread.
+        return Context().run(self._respond, environ, start_response)
+
+    def _respond(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         started = perf_counter()
         request_id = assign_request_id(environ)
+        bind_contextvars(request_id=request_id)
         status, route = _NO_RESPONSE, None
         span = start_request_span(environ)
 
@@ -63,10 +69,9 @@ class RequestMiddleware:
             return start_response(status_line, [*others, (REQUEST_ID_HEADER, request_id)], exc_info)
 
         try:
-            with fresh_log_context(request_id=request_id):
-                if span is not None and not self._joins_traces:
-                    span.start_from_caller()
-                return self._app(environ, start_with_id)
+            if span is not None and not self._joins_traces:
+                span.start_from_caller()
+            return self._app(environ, start_with_id)
         finally:
             seconds = perf_counter() - started
             self._metrics.count(environ["REQUEST_METHOD"], route, status, seconds)

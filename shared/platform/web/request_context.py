@@ -1,15 +1,13 @@
 """What a request carries: its id (on the response and on all log lines) and its trace span."""
 
+import random
 import re
-import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from time import time_ns
 from typing import TYPE_CHECKING
 
 from flask import request
-from structlog.contextvars import bind_contextvars, clear_contextvars, get_contextvars
+from structlog.contextvars import bind_contextvars
 
 from shared.platform.tracing.spans import Attributes, Kind, Span, is_tracing, set_current_span, start_span
 from shared.platform.tracing.traceparent import trace_id_of, valid_traceparent
@@ -29,7 +27,7 @@ _request: ContextVar["RequestSpan | None"] = ContextVar("request", default=None)
 def assign_request_id(environ: "WSGIEnvironment") -> str:
     """Return the caller's id if it is valid, or a new one, and store it in the WSGI environment."""
     given = environ.get("HTTP_X_REQUEST_ID", "")
-    request_id: str = given if _VALID_ID.fullmatch(given) else secrets.token_hex(16)
+    request_id: str = given if _VALID_ID.fullmatch(given) else f"{random.getrandbits(128):032x}"
     environ[_ENVIRON_KEY] = request_id
     return request_id
 
@@ -38,21 +36,6 @@ def current_request_id() -> str:
     """Return the id of the current request."""
     request_id: str = request.environ[_ENVIRON_KEY]
     return request_id
-
-
-@contextmanager
-def fresh_log_context(**ids: str) -> Iterator[None]:
-    """Start with an empty log context: what a request binds must not reach the next request of its thread."""
-    before = get_contextvars()
-    if before:
-        clear_contextvars()
-    bind_contextvars(**ids)
-    try:
-        yield
-    finally:
-        clear_contextvars()
-        if before:
-            bind_contextvars(**before)
 
 
 def start_request_span(environ: "WSGIEnvironment") -> "RequestSpan | None":
@@ -96,8 +79,6 @@ class RequestSpan:
 
     def end(self, route: str | None, status: str) -> str | None:
         """End the span and return the id of its trace, if it has one."""
-        _request.set(None)
-        set_current_span(None)
         if self._span is None:
             return None
         attributes: dict[str, str | int] = {"http.response.status_code": int(status)}
