@@ -6,7 +6,13 @@ from uuid import uuid4
 import pytest
 
 from shared.domain.intents.intent import NewIntent
-from shared.domain.intents.store import CREATE_BATCH_SQL, create_batch, create_or_find, find_intent
+from shared.domain.intents.store import (
+    CREATE_BATCH_SQL,
+    create_batch,
+    create_or_find,
+    find_batch,
+    find_intent,
+)
 from shared.platform.database.pool import Database
 from shared.platform.database.stable_plans import STABLE_PLANS
 from shared.platform.settings import DatabaseSettings
@@ -38,6 +44,7 @@ def test_hot_statements_never_scan_the_whole_table(database_settings: DatabaseSe
             create_or_find(cursor, new)
             create_batch(cursor, [new] * 8)
             find_intent(cursor, intent.uuid)
+            find_batch(cursor, [intent.uuid] * 8)
         cursor.execute(_FILL, (rows,))
         before = rows_read_sequentially(cursor, "payment_intents")
         assert create_or_find(cursor, new) == (intent, False)
@@ -45,6 +52,7 @@ def test_hot_statements_never_scan_the_whole_table(database_settings: DatabaseSe
         created = create_batch(cursor, [replace(new, merchant_reference=f"order-{n}") for n in range(9)])
         assert [n for n, found in enumerate(created) if found is None] == [1]
         assert find_intent(cursor, intent.uuid) == intent
+        assert find_batch(cursor, [uuid4(), intent.uuid]) == [None, intent]
         assert rows_read_sequentially(cursor, "payment_intents") == before
     database.close()
 
