@@ -6,6 +6,9 @@ exit code is 1 if a measurement failed, and 2 if there is none with such a name.
 
 import shutil
 import sys
+from typing import Any
+
+import psutil
 
 import bench.api
 import bench.checkout
@@ -74,6 +77,7 @@ def main(arguments: list[str]) -> int:
     shutil.rmtree(engines_directory, ignore_errors=True)
     file = FigureFile(directory / "bench.json", keeps_others=not is_complete)
     runner = Runner(file, _show)
+    before = psutil.cpu_times()
     _show("starting PostgreSQL and Kafka")
     with embedded_engines(engines_directory, durable=True) as engines, PeakMemory() as memory:
         runner.run(selected, World(engines))
@@ -82,12 +86,20 @@ def main(arguments: list[str]) -> int:
             runner.add(figure)
     shutil.rmtree(engines_directory, ignore_errors=True)
     _show(f"\n{format_table(runner.figures)}\n\nwritten to {file.path}")
+    _show(f"{_stolen_share(before):.0%} of the processor time went to other machines")
     worse = list(describe_worse(runner.figures, read_baseline()))
     _show("\n  ".join([f"worse than bench/baseline.json, beyond the noise: {len(worse)} figures", *worse]))
     if runner.failed:
         _show(f"failed: {', '.join(runner.failed)}")
         return _FAILED
     return 0
+
+
+def _stolen_share(before: Any) -> float:
+    """Return what a host took from this virtual machine ("steal") since `before`. Linux alone tells that."""
+    now = psutil.cpu_times()
+    stolen: float = getattr(now, "steal", 0) - getattr(before, "steal", 0)
+    return stolen / (sum(now) - sum(before))
 
 
 def _show(text: str) -> None:
