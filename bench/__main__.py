@@ -98,8 +98,8 @@ def main(arguments: list[str]) -> int:
 def _stolen_share(before: Any) -> float:
     """Return what a host took from this virtual machine ("steal") since `before`. Linux alone tells that."""
     now = psutil.cpu_times()
-    stolen: float = getattr(now, "steal", 0) - getattr(before, "steal", 0)
-    return stolen / (sum(now) - sum(before))
+    stolen = getattr(now, "steal", 0) - getattr(before, "steal", 0)
+    return float(stolen / (sum(now) - sum(before)))
 
 
 def _show(text: str) -> None:
