@@ -6,7 +6,6 @@ exit code is 1 if a measurement failed, and 2 if there is none with such a name.
 
 import shutil
 import sys
-from typing import Any
 
 import psutil
 
@@ -77,7 +76,7 @@ def main(arguments: list[str]) -> int:
     shutil.rmtree(engines_directory, ignore_errors=True)
     file = FigureFile(directory / "bench.json", keeps_others=not is_complete)
     runner = Runner(file, _show)
-    before = psutil.cpu_times()
+    psutil.cpu_times_percent()  # each call tells the shares since the one before
     _show("starting PostgreSQL and Kafka")
     with embedded_engines(engines_directory, durable=True) as engines, PeakMemory() as memory:
         runner.run(selected, World(engines))
@@ -86,20 +85,14 @@ def main(arguments: list[str]) -> int:
             runner.add(figure)
     shutil.rmtree(engines_directory, ignore_errors=True)
     _show(f"\n{format_table(runner.figures)}\n\nwritten to {file.path}")
-    _show(f"{_stolen_share(before):.0%} of the processor time went to other machines")
+    stolen = getattr(psutil.cpu_times_percent(), "steal", 0.0)  # Linux alone tells it
+    _show(f"{stolen:.0f}% of the processor time went to other machines")
     worse = list(describe_worse(runner.figures, read_baseline()))
     _show("\n  ".join([f"worse than bench/baseline.json, beyond the noise: {len(worse)} figures", *worse]))
     if runner.failed:
         _show(f"failed: {', '.join(runner.failed)}")
         return _FAILED
     return 0
-
-
-def _stolen_share(before: Any) -> float:
-    """Return what a host took from this virtual machine ("steal") since `before`. Linux alone tells that."""
-    now = psutil.cpu_times()
-    stolen = getattr(now, "steal", 0) - getattr(before, "steal", 0)
-    return float(stolen / (sum(now) - sum(before)))
 
 
 def _show(text: str) -> None:
