@@ -44,7 +44,7 @@ class _Queued(Generic[Wanted, Result]):
         self.woken.acquire()
 
 
-class _BatchedStatement(ABC, Generic[Wanted, Result]):
+class BatchedStatement(ABC, Generic[Wanted, Result]):
     def __init__(self, database: Database, max_wait_s: float = _MAX_WAIT_S) -> None:
         self._database = database
         self._max_wait_s = max_wait_s
@@ -142,7 +142,7 @@ class _BatchedStatement(ABC, Generic[Wanted, Result]):
         return [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
 
 
-class BatchedCreates(_BatchedStatement[NewIntent, tuple[Intent, bool]]):
+class BatchedCreates(BatchedStatement[NewIntent, tuple[Intent, bool]]):
     """See `store.create_or_find()`. What a batch did not create, such as a repeat, is run alone."""
 
     def _run_one(self, cursor: Cursor[Any], wanted: NewIntent) -> tuple[Intent, bool]:
@@ -155,7 +155,7 @@ class BatchedCreates(_BatchedStatement[NewIntent, tuple[Intent, bool]]):
         return [None if intent is None else (intent, True) for intent in created]
 
 
-class BatchedRetrievals(_BatchedStatement[UUID, Intent | None]):
+class BatchedRetrievals(BatchedStatement[UUID, Intent | None]):
     """See `store.find_intent()`."""
 
     def _run_one(self, cursor: Cursor[Any], wanted: UUID) -> Intent | None:

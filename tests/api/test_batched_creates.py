@@ -23,15 +23,13 @@ from shared.platform.database.pool import (
     fetch_scalar,
 )
 from shared.platform.settings import DatabaseSettings
+from tests.api.batches import LONG_S, run_in_one_batch
 from tests.api.conftest import written
 from tests.database_roles import open_as
 from tests.postgres_statistics import count_lock_waits
 from tests.waiting import eventually
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-LONG_S = 60.0
-"""Longer than a test takes: nothing stops waiting for its batch."""
-
 Created = Future[tuple[Intent, bool]]
 
 
@@ -56,15 +54,9 @@ def _uncommitted(database: Database, new: NewIntent) -> Iterator[None]:
 def _create_in_one_batch(
     creates: BatchedCreates, database: Database, batch: Sequence[NewIntent]
 ) -> list[Created]:
-    """Create these while another create has to wait, so that they are queued. Its reference is "first"."""
+    """Create these while another create has to wait. Its reference is "first"."""
     first = replace(batch[0], merchant_reference="first")
-    with ThreadPoolExecutor(len(batch) + 1) as threads, _uncommitted(database, first):
-        threads.submit(creates.run, first)
-        eventually(lambda: count_lock_waits(database) == 1)
-        created = [threads.submit(creates.run, new) for new in batch]
-        eventually(lambda: creates.queued == len(batch))
-    assert creates.queued == 0
-    return created
+    return run_in_one_batch(creates, database, _uncommitted(database, first), first, batch)
 
 
 def _transactions(database: Database) -> int:

@@ -1,7 +1,8 @@
 """Retrievals of concurrent requests share a statement, and each has the result it would have alone (§4.2)."""
 
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -14,12 +15,8 @@ from services.api.batched_statements import BatchedRetrievals
 from shared.domain.intents import store
 from shared.domain.intents.intent import Intent, NewIntent
 from shared.platform.database.pool import Database
+from tests.api.batches import LONG_S, run_in_one_batch
 from tests.api.conftest import Merchant, data_of
-from tests.postgres_statistics import count_lock_waits
-from tests.waiting import eventually
-
-LONG_S = 60.0
-"""Longer than a test takes: nothing stops waiting for its batch."""
 
 
 @pytest.fixture
@@ -46,18 +43,12 @@ def intents(database: Database, application_id: UUID) -> list[Intent]:
         ]
 
 
-def _retrieve_in_one_batch(
-    retrievals: BatchedRetrievals, database: Database, uuids: Sequence[UUID]
-) -> list[Future[Intent | None]]:
-    """Retrieve these while another retrieval has to wait, so that they are queued."""
-    with ThreadPoolExecutor(len(uuids) + 1) as threads, database.transaction() as connection:
+@contextmanager
+def _locked(database: Database) -> Iterator[None]:
+    """Keep retrievals waiting in PostgreSQL, until the end of the block."""
+    with database.transaction() as connection:
         connection.execute("lock table payment_intents")
-        threads.submit(retrievals.run, uuid4())
-        eventually(lambda: count_lock_waits(database) == 1)
-        found = [threads.submit(retrievals.run, uuid) for uuid in uuids]
-        eventually(lambda: retrievals.queued == len(uuids))
-    assert retrievals.queued == 0
-    return found
+        yield
 
 
 def test_queued_retrievals_share_a_statement_and_each_has_its_own_intent(
@@ -74,7 +65,8 @@ def test_queued_retrievals_share_a_statement_and_each_has_its_own_intent(
     monkeypatch.setattr(store, "find_batch", find_and_count)
     expected = [intents[2], intents[0], None, intents[1], intents[0]]
     uuids = [uuid4() if intent is None else intent.uuid for intent in expected]
-    assert [found.result() for found in _retrieve_in_one_batch(retrievals, database, uuids)] == expected
+    found = run_in_one_batch(retrievals, database, _locked(database), uuid4(), uuids)
+    assert [each.result() for each in found] == expected
     assert sizes == [5]
 
 
