@@ -24,8 +24,8 @@ from shared.platform.kafka.handlers import DeadLetterProducer, Handler, is_trans
 from shared.platform.kafka.progress import ConsumerProgress
 from shared.platform.kafka.records import AssignedPartition, Decode, Record, Task
 from shared.platform.kafka.recreated_topics import RecreatedTopicDetector
-from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS
-from shared.platform.kafka.stall_recovery import GroupMembership, StallRecovery
+from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS, is_fatal
+from shared.platform.kafka.stall_recovery import RECOVERIES, GroupMembership, StallRecovery
 from shared.platform.logs import log_context
 from shared.platform.settings import KafkaSettings
 
@@ -39,6 +39,8 @@ _HANDLER_POLL_S = 0.005
 _MAX_READY = 1000
 _LEAVE_COMMIT_LIMIT_S = 8.0
 _REVOKE_COMMIT_LIMIT_S = 3.0
+_FATAL_AGAIN_S = 60.0
+"""A client whose successor fails as soon as this shares its `group.instance.id` with another process."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ class ConsumerLoop:
         self._stall_recovery = StallRecovery(self._group)
         self._stop = Event()
         self._refused_until: float | None = None
+        self._fatal_error_at = -inf
         self._transient_failures = 0
         self._not_before = 0.0
         self._handler_poll_not_before = 0.0
@@ -85,11 +88,14 @@ class ConsumerLoop:
         self._batch_size = BatchSize(_MAX_READY)
 
     def run(self) -> None:
-        """Consume until `stop` is called; raises KafkaException on a fatal error of the client."""
+        """Consume until `stop` is called; raises KafkaException on repeated fatal errors of the client."""
         self._subscribe()
         try:
             while not self._stop.is_set():
-                self._run_once()
+                try:
+                    self._run_once()
+                except KafkaException as error:
+                    self._replace_failed_client(error)
             self._leave()
         finally:
             self._consumer.close()
@@ -128,6 +134,20 @@ class ConsumerLoop:
         self._consumer.close()
         self._consumer = self._new_client()
         self._subscribe()
+
+    def _replace_failed_client(self, error: KafkaException) -> None:
+        """Replace a client that had a fatal error, which can neither read nor commit. Raise other errors again.
+
+        A static member has one if it joins again while a commit of its session before is still on its way.
+        """
+        recurs = monotonic() - self._fatal_error_at < _FATAL_AGAIN_S
+        if recurs or not is_fatal(error.args[0]):
+            raise error
+        self._fatal_error_at = monotonic()
+        _log.error("%s: %s; replacing the Kafka client", self._group, error.args[0].str())
+        RECOVERIES.labels(self._group, "new_client").inc()
+        self._lost(self._consumer, topic_partitions(self._assignment.all()))
+        self._replace_client()
 
     def _wait_s(self) -> float:
         # Computed once: the client takes a negative time for "wait for ever".
@@ -175,7 +195,7 @@ class ConsumerLoop:
     def _accept(self, message: Message) -> None:
         error = message.error()
         if error is not None:
-            if error.fatal():
+            if is_fatal(error):
                 raise KafkaException(error)
             _log.warning("the Kafka client reports: %s", error.str())
             if error.code() in (*_TOPIC_MISSING, *AUTHORIZATION_ERRORS):

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from shared.platform.kafka import clients
 from shared.platform.kafka.errors import KafkaUnavailableError
-from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS, explain
+from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS, explain, is_fatal
 from shared.platform.settings import KafkaSettings
 from shared.platform.tracing.traceparent import HEADER
 
@@ -75,7 +75,7 @@ class ConfirmingProducer:
             raise
         if not refused:
             return
-        if any(_is_fatal(error) or error.code() in AUTHORIZATION_ERRORS for error in refused.values()):
+        if any(is_fatal(error) or error.code() in AUTHORIZATION_ERRORS for error in refused.values()):
             # The client remembers for minutes that it may not use a topic, and would wait so long to ask again.
             self._replace_client()
         transient = all(_is_transient(error) for error in refused.values())
@@ -131,12 +131,7 @@ def raise_after(seconds: float) -> Callable[[], None]:
 def _is_transient(error: KafkaError) -> bool:
     """An operator creates a missing topic or ACL; a fatal error ends with the client that had it."""
     is_missing = error.code() in (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)  # noqa: SLF001
-    return error.retriable() or _is_fatal(error) or is_missing or error.code() in AUTHORIZATION_ERRORS
-
-
-def _is_fatal(error: KafkaError) -> bool:
-    """A client that had a fatal error refuses each further record with _FATAL, which is not marked as fatal."""
-    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001
+    return error.retriable() or is_fatal(error) or is_missing or error.code() in AUTHORIZATION_ERRORS
 
 
 def _report(refused: dict[int, KafkaError], index: int, error: KafkaError | None, _: Message | None) -> None:

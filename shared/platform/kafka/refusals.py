@@ -28,6 +28,14 @@ _errors: dict[tuple[str, str], tuple[float, str]] = {}
 """The last error of the clients with these servers and this user, and when it came."""
 
 
+def is_fatal(error: KafkaError) -> bool:
+    """Return whether the client that had this error has to be replaced.
+
+    Each further call of a client that had a fatal error fails with _FATAL, which is not marked as fatal.
+    """
+    return error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001
+
+
 def remember_errors(settings: KafkaSettings) -> Callable[[KafkaError], None]:
     """Return the `error_cb` of a client with these settings."""
     key = _key(settings)

@@ -1,15 +1,19 @@
 """Poison messages, failures and outages: records are retried in place, or become dead letters."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Event
 
 import pytest
+from confluent_kafka import Consumer
 
 from shared.domain.dead_letters.producer import KafkaDeadLetterProducer
 from shared.platform.database.pool import DatabaseUnavailableError, StatementTimeoutError
+from shared.platform.kafka import clients
 from shared.platform.kafka.handlers import BatchHandler
 from shared.platform.kafka.records import Record, Task
-from tests.shared.platform.kafka.harness import Collector, Kafka, event, running, seq
+from tests.shared.platform.kafka.harness import GROUP, WORK, Collector, Kafka, event, running, seq
 from tests.waiting import eventually
 
 
@@ -179,3 +183,37 @@ def test_wait_is_never_negative_at_the_end_of_a_pause(kafka: Kafka, monkeypatch:
     clock = iter([9.999_999, 10.000_001, 10.000_002])
     monkeypatch.setattr("shared.platform.kafka.consumer_loop.monotonic", lambda: next(clock))
     assert 0 <= loop._wait_s() <= 0.25
+
+
+@pytest.fixture
+def static_kafka(kafka: Kafka) -> Kafka:
+    """All members of its group have the same name, so each new one takes the partitions of the one before."""
+    kafka.settings = replace(kafka.settings, client={**kafka.settings.client, "group.instance.id": "same"})
+    return kafka
+
+
+def fence(kafka: Kafka) -> None:
+    """Join under the same name, and go: whoever had it before gets a fatal error at its next request."""
+    other: Consumer = clients.consumer(kafka.settings, GROUP)
+    other.subscribe([clients.topic_name(kafka.settings, WORK.name)])
+    eventually(lambda: other.poll(0.1) or other.assignment())
+    other.close()
+
+
+def test_fenced_client_is_replaced_once(static_kafka: Kafka) -> None:
+    """As after a stall. If that happens again soon, the name belongs to another process, too, and this one ends."""
+    kafka, done = static_kafka, Collector()
+    loop = kafka.loop(BatchHandler(done))
+    with ThreadPoolExecutor() as thread:
+        ended = thread.submit(loop.run)
+        kafka.put([event(n) for n in range(8)])
+        eventually(lambda: kafka.committed() == 8)
+        client = loop._consumer
+        fence(kafka)
+        eventually(lambda: loop._consumer is not client)
+        kafka.put([event(n) for n in range(8, 16)])
+        eventually(lambda: kafka.committed() == 16)
+        assert not ended.done()
+        fence(kafka)
+        assert "fenced" in str(ended.exception(timeout=30))
+    assert sorted(done.seen) == list(range(16))
