@@ -25,7 +25,7 @@ from shared.platform.kafka.progress import ConsumerProgress
 from shared.platform.kafka.records import AssignedPartition, Decode, Record, Task
 from shared.platform.kafka.recreated_topics import RecreatedTopicDetector
 from shared.platform.kafka.refusals import AUTHORIZATION_ERRORS, is_fatal
-from shared.platform.kafka.stall_recovery import RECOVERIES, GroupMembership, StallRecovery
+from shared.platform.kafka.stall_recovery import FatalErrors, GroupMembership, StallRecovery
 from shared.platform.logs import log_context
 from shared.platform.settings import KafkaSettings
 
@@ -39,8 +39,6 @@ _HANDLER_POLL_S = 0.005
 _MAX_READY = 1000
 _LEAVE_COMMIT_LIMIT_S = 8.0
 _REVOKE_COMMIT_LIMIT_S = 3.0
-_FATAL_AGAIN_S = 60.0
-"""A client whose successor fails as soon as this shares its `group.instance.id` with another process."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,9 +76,9 @@ class ConsumerLoop:
         self._recreated_topics = RecreatedTopicDetector(self._admin, self._topics)
         self.progress = ConsumerProgress(self._group, self._admin)
         self._stall_recovery = StallRecovery(self._group)
+        self._fatal_errors = FatalErrors(self._group)
         self._stop = Event()
         self._refused_until: float | None = None
-        self._fatal_error_at = -inf
         self._transient_failures = 0
         self._not_before = 0.0
         self._handler_poll_not_before = 0.0
@@ -95,7 +93,10 @@ class ConsumerLoop:
                 try:
                     self._run_once()
                 except KafkaException as error:
-                    self._replace_failed_client(error)
+                    if not self._fatal_errors.can_be_repaired(error):
+                        raise
+                    self._lost(self._consumer, topic_partitions(self._assignment.all()))
+                    self._replace_client()
             self._leave()
         finally:
             self._consumer.close()
@@ -134,20 +135,6 @@ class ConsumerLoop:
         self._consumer.close()
         self._consumer = self._new_client()
         self._subscribe()
-
-    def _replace_failed_client(self, error: KafkaException) -> None:
-        """Replace a client that had a fatal error, which can neither read nor commit. Raise other errors again.
-
-        A static member has one if it joins again while a commit of its session before is still on its way.
-        """
-        recurs = monotonic() - self._fatal_error_at < _FATAL_AGAIN_S
-        if recurs or not is_fatal(error.args[0]):
-            raise error
-        self._fatal_error_at = monotonic()
-        _log.error("%s: %s; replacing the Kafka client", self._group, error.args[0].str())
-        RECOVERIES.labels(self._group, "new_client").inc()
-        self._lost(self._consumer, topic_partitions(self._assignment.all()))
-        self._replace_client()
 
     def _wait_s(self) -> float:
         # Computed once: the client takes a negative time for "wait for ever".

@@ -1,8 +1,9 @@
-"""Repairs a Kafka client that has stopped consuming: no records arrive, or it never comes back into its group."""
+"""Repairs a Kafka client that has stopped consuming: no records arrive, it stays outside its group, or it is fenced."""
 
 import json
 import logging
 from collections.abc import Sequence
+from math import inf
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -10,6 +11,7 @@ from prometheus_client import Counter
 
 from shared.platform.kafka.admin import ReconnectingAdmin
 from shared.platform.kafka.progress import PartitionProgress
+from shared.platform.kafka.refusals import is_fatal
 
 RECOVERIES = Counter(
     "mizan_consumer_stall_recoveries",
@@ -22,6 +24,8 @@ REPLACE_AFTER_S = 10.0
 """After a seek."""
 JOIN_LIMIT_S = 150.0
 """Longer than any rebalance: it waits for a consumer that does not poll, for `max.poll.interval.ms` at most."""
+FATAL_AGAIN_S = 60.0
+"""A client that is fenced so soon after it was made shares its `group.instance.id` with another process."""
 
 _log = logging.getLogger(__name__)
 
@@ -102,4 +106,26 @@ class GroupMembership:
         _log.error("%s: the Kafka client does not join its group; replacing it", self._group)
         RECOVERIES.labels(self._group, "new_client").inc()
         self._outside_since = None
+        return True
+
+
+class FatalErrors:
+    """Tells whether a new client repairs a fatal error: if it is the first one for a while.
+
+    A client that had one can neither read nor commit. A static member is fenced if it joins again while a commit of its
+    session before is still on its way; but also if another process has the same name.
+    """
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._last_at = -inf
+
+    def can_be_repaired(self, error: KafkaException) -> bool:
+        """Return whether the client has to be replaced. Otherwise the error is not fatal, or has come again."""
+        cause = error.args[0]
+        if not is_fatal(cause) or monotonic() - self._last_at < FATAL_AGAIN_S:
+            return False
+        _log.error("%s: %s; replacing the Kafka client", self._group, cause.str())
+        RECOVERIES.labels(self._group, "new_client").inc()
+        self._last_at = monotonic()
         return True

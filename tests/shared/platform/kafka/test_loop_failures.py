@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from threading import Event
 
@@ -204,7 +205,8 @@ def test_fenced_client_is_replaced_once(static_kafka: Kafka) -> None:
     """As after a stall. If that happens again soon, the name belongs to another process, too, and this one ends."""
     kafka, done = static_kafka, Collector()
     loop = kafka.loop(BatchHandler(done))
-    with ThreadPoolExecutor() as thread:
+    with ThreadPoolExecutor() as thread, ExitStack() as at_end:
+        at_end.callback(loop.stop)
         ended = thread.submit(loop.run)
         kafka.put([event(n) for n in range(8)])
         eventually(lambda: kafka.committed() == 8)
